@@ -125,14 +125,7 @@ def _run_plain(verb: str, values: dict[str, Any]) -> int:
         return _run_serve(values)
     from nudge.cli import output
 
-    try:
-        code = _run_hint_verb(verb, bool(values.pop("json", False)), values)
-        output.flush_stdout()
-    except BrokenPipeError:
-        return output.silence_stdout()
-    except output.OutputFailed as error:
-        return output.report_output_failed(error)
-    return code
+    return output.run_flushed(lambda: _run_hint_verb(verb, bool(values.pop("json", False)), values))
 
 
 def _run_serve(values: dict[str, Any]) -> int:

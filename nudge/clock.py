@@ -1,4 +1,4 @@
-"""A clock that counts suspend and ignores steps of the wall clock; times, lifetimes and ages as text.
+"""A clock that counts suspend and ignores steps of the wall clock; waiting; times, lifetimes and ages as text.
 
 `Clock.now()` is Unix seconds: the wall clock read once, continued by the kernel's boot clock. Every PRIMARY of one
 boot uses the same offset, which is kept in the change log, so a step of the wall clock changes neither a TTL nor the
@@ -15,6 +15,9 @@ from nudge import limits
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import TypeVar
+
+    T = TypeVar("T")
 
 # CLOCK_MONOTONIC of macOS counts sleep, as CLOCK_BOOTTIME of Linux does.
 _BOOT_CLOCK: int | None = getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_MONOTONIC", None))
@@ -46,6 +49,15 @@ class Clock:
 
     def now(self) -> float:
         return self.offset + self._boot()
+
+
+def poll_until(condition: Callable[[], T], timeout: float, pause: float) -> T:
+    """Call `condition` every `pause` seconds until it returns something true, and return that; after `timeout` seconds
+    return the last false value. Suspend does not count: what this process waits for was suspended too."""
+    until = time.monotonic() + timeout
+    while not (value := condition()) and time.monotonic() <= until:
+        time.sleep(pause)
+    return value
 
 
 _TIMES_CACHED = 16_384
@@ -90,7 +102,7 @@ def parse_lifetime(text: object) -> float | None:
         )
     seconds = sum(float(number) * unit for number, unit in parts)
     if not 0 < seconds <= limits.MAX_TTL_SECONDS:
-        raise ValueError(f"must be more than nothing and at most {limits.MAX_TTL_SECONDS // 86_400} days")
+        raise ValueError(f"must be longer than 0 seconds and at most {limits.MAX_TTL_SECONDS // 86_400} days")
     return seconds
 
 

@@ -318,6 +318,21 @@ def differences(
     return lines
 
 
+def file_differences(environ: Mapping[str, str]) -> list[str]:
+    """Return the lines of `config.toml` that the session's server does not use because a flag or a variable of its
+    first server is kept with the session, as text for users."""
+    path, in_force = paths.config_file(environ), load(environ)
+    file = _read_toml(path)
+    lines = []
+    for setting in SETTINGS:
+        if setting.name in file and setting.name in in_force.session:
+            value = _parse(setting, file[setting.name], f"{setting.name} in {path}")
+            if value != getattr(in_force, setting.name):
+                current = in_force.session[setting.name]
+                lines.append(f"{setting.name} = {_shown(value)} in config.toml (the session has {current})")
+    return lines
+
+
 def _shown(value: Any) -> str:
     if isinstance(value, bool):
         return str(int(value))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
-from nudge import limits, thin_json
+from nudge import limits
 from nudge.errors import Invalid
 from nudge.repos import is_absolute, normalize_repo, read_repo, to_posix
 from nudge.text import has_control
@@ -19,10 +19,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 OS_NAMES = ("linux", "darwin", "windows")
-CODEX_METADATA = "x-codex-turn-metadata"
 
 _PLATFORMS = {"linux": "linux", "darwin": "darwin", "win32": "windows", "cygwin": "windows"}
-_NESTED_METADATA = 3  # levels of lists and objects in which a path is looked for
 
 _normal_paths: dict[str, str] = {}  # of what callers sent; not `lru_cache`: importing `functools` costs a hook 2 ms
 
@@ -59,7 +57,7 @@ class Context:
         for name, value in raw.items():
             parse = _PARSERS.get(name)
             if parse is None:
-                raise Invalid(f"is none of {', '.join(_PARSERS)}", field=_member(field, name))
+                raise Invalid(f"is not a known field; known: {', '.join(_PARSERS)}", field=_member(field, name))
             if value is not None and value != "":
                 setattr(context, name, parse(value, f"{field}.{name}"))
         return context
@@ -165,7 +163,7 @@ def this_system() -> str | None:
 
 def resolve(cwd: str | None = None) -> Context:
     """The context of a directory, by default this process's. Never raises: what cannot be read or sent is unknown."""
-    folder = caller_cwd({}, cwd, None)
+    folder = caller_cwd(cwd)
     if folder is None:
         return Context(os=this_system())
     repo, branch, root = read_repo(folder)
@@ -191,13 +189,10 @@ def _is_same(one: str, other: str) -> bool:
         return False
 
 
-def caller_cwd(environ: Mapping[str, str], explicit: str | None, meta: Mapping[str, Any] | None) -> str | None:
-    """The caller's directory, by precedence: explicit argument, per-call `_meta`, environment, this process's."""
-    implied = (
-        _first_absolute(_codex_workspaces(meta))
-        or _first_absolute(environ.get("CLAUDE_PROJECT_DIR"))
-        or working_directory()
-    )
+def caller_cwd(explicit: str | None, project: str | None = None) -> str | None:
+    """The caller's directory: an explicit argument, else the project that its client names, else this process's own. A
+    relative argument starts at one of the others."""
+    implied = project or working_directory()
     chosen = explicit or implied
     if chosen and not is_absolute(chosen):
         chosen = f"{implied}/{chosen}" if implied else None
@@ -212,40 +207,6 @@ def requested_env(environ: Mapping[str, str], names: Iterable[str]) -> dict[str,
         name: value and value[: limits.MAX_ENV_VALUE_CHARS + 1].encode("utf-8", "replace").decode()
         for name, value in values.items()
     }
-
-
-def meta_session(meta: object) -> str | None:
-    """The session that a client names in the `_meta` of a call."""
-    if not isinstance(meta, dict):
-        return None
-    for value in (meta.get("sessionId"), _codex_turn(meta).get("session_id")):
-        if isinstance(value, str) and 0 < len(value) <= limits.MAX_SESSION_ID_CHARS and not has_control(value):
-            return value
-    return None
-
-
-def _codex_workspaces(meta: Mapping[str, Any] | None) -> object:
-    return _codex_turn(meta).get("workspaces")
-
-
-def _codex_turn(meta: Mapping[str, Any] | None) -> dict[str, Any]:
-    turn = meta.get(CODEX_METADATA) if isinstance(meta, dict) else None
-    if isinstance(turn, str):
-        try:
-            turn = thin_json.loads(turn)
-        except (ValueError, RecursionError):
-            return {}
-    return turn if isinstance(turn, dict) else {}
-
-
-def _first_absolute(node: object, depth: int = _NESTED_METADATA) -> str | None:
-    """The first absolute path in a text, a list, or an object's names and then values."""
-    if isinstance(node, str):
-        return node if is_absolute(node) else None
-    if depth == 0 or not isinstance(node, dict | list):
-        return None
-    inner = [*node, *node.values()] if isinstance(node, dict) else node
-    return next(filter(None, (_first_absolute(part, depth - 1) for part in inner)), None)
 
 
 def project_of(repo: str | None, cwd: str | None) -> str | None:

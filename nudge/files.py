@@ -1,4 +1,4 @@
-"""Reading and replacing small files: one atomic write, one trusted read, one lock for a read-change-write."""
+"""Reading and replacing small files: one atomic write, one trusted read."""
 
 from __future__ import annotations
 
@@ -119,29 +119,3 @@ def _discard(path: str) -> None:
         os.unlink(path)
     except OSError:
         pass
-
-
-class Lock:
-    """An exclusive lock on a file for a short read-change-write; waits for its holder. The kernel releases it when the
-    process dies."""
-
-    __slots__ = ("_fd", "_path")
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self._fd = -1
-
-    def __enter__(self) -> Lock:
-        self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
-        if sys.platform == "win32":
-            import msvcrt
-
-            msvcrt.locking(self._fd, msvcrt.LK_LOCK, 1)
-        else:
-            import fcntl
-
-            fcntl.flock(self._fd, fcntl.LOCK_EX)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        os.close(self._fd)

@@ -11,9 +11,8 @@ import os
 import sys
 import time
 
-from nudge import limits, paths, switches, thin_json
+from nudge import __version__, limits, paths, switches, thin_json
 from nudge.clients import registry
-from nudge.clock import boot_seconds
 from nudge.context import resolve
 from nudge.errors import Invalid, NudgeError, RemoteError, StorageFailed, Unavailable
 from nudge.history.extract import cut_unclosed_block, extract, is_complete, locate
@@ -138,9 +137,9 @@ def _check_beginning(payload: dict[str, Any], environ: Mapping[str, str]) -> Non
         paths.ensure_private_dir(directory)
         spool.count_dropped(directory)
         size = limits.MAX_HOOK_BYTES // limits.MIB
-        raise Invalid(f"the event is larger than {size} MiB, and does not begin with what it is about")
+        raise Invalid(f"the event is larger than {size} MiB, and its first part does not say what it is about")
     if isinstance(payload.get("prompt"), str):
-        payload["prompt"] = cut_unclosed_block(payload["prompt"])
+        payload["prompt"] = cut_unclosed_block(payload["prompt"], payload.get("prompt_blocks", ()))
 
 
 def _record(client: AgentClient, payload: dict[str, Any], environ: Mapping[str, str]) -> int:
@@ -157,6 +156,7 @@ def _record(client: AgentClient, payload: dict[str, Any], environ: Mapping[str, 
     finally:
         if event["type"] == "session_start":
             recording.begin_session()
+        recording.replace_older_server()
         recording.close()
 
 
@@ -185,7 +185,7 @@ class _Recording:
     ) -> None:
         self._client, self._event, self._context = client, event, context
         self._directory, self._environ = directory, environ
-        self._primary = _Primary(directory, client, environ)
+        self._primary = _PrimaryLink(directory, client, environ)
 
     def close(self) -> None:
         self._primary.close()
@@ -228,6 +228,11 @@ class _Recording:
         except Exception as error:
             _fail(f"no context for this session ({type(error).__name__}); see: nudge inject")
         self._start_server_if_needed()
+
+    def replace_older_server(self) -> None:
+        """Start a successor if the server that took the event is older than this code."""
+        if self._primary.is_older and self._event["type"] != "session_start":
+            self._start_server_if_needed()
 
     def _print(self, text: str) -> None:
         output = self._client.hook_output(text, self._event["source_event"])
@@ -280,10 +285,10 @@ class _Recording:
     def _start_server_if_needed(self) -> None:
         """Start a server if events wait in the spool and none runs, or if the running one is older than this code."""
         try:
-            from nudge.ipc import lock
+            from nudge import locks
             from nudge.storage import spool
 
-            is_free = lock.is_free(os.path.join(self._directory, paths.LOCK))
+            is_free = locks.is_free(os.path.join(self._directory, paths.LOCK))
             older = None if is_free else endpoint.read_older(self._directory)
             if older is not None or (is_free and spool.pending(self._directory)):
                 from nudge import config
@@ -299,15 +304,16 @@ class _Recording:
             _fail(f"no server was started ({type(error).__name__}); see: nudge status")
 
 
-class _Primary:
+class _PrimaryLink:
     """The running PRIMARY, if it answers at once. This class neither starts one nor waits for a start."""
 
-    __slots__ = ("_client", "_directory", "_environ", "_link", "answers")
+    __slots__ = ("_client", "_directory", "_environ", "_link", "answers", "is_older")
 
     def __init__(self, directory: str, client: AgentClient, environ: Mapping[str, str]) -> None:
         self._directory, self._client, self._environ = directory, client, environ
         self._link: Connection | None = None
         self.answers = True
+        self.is_older = False
 
     def call(self, op: str, params: dict[str, Any], once: str, timeout: float) -> Any:
         """Return the result of an operation. Raises Invalid or StorageFailed when PRIMARY does, another NudgeError for
@@ -316,9 +322,9 @@ class _Primary:
         if (process := self._client.process_id(self._environ)) is not None:
             caller["client_process"] = process
         try:
-            request = Request(op, params, caller, once=once)
+            request = Request(op, params, caller, once=once, timeout=timeout)
             self._link = self._link or self._connect()
-            return exchange(self._link, request, self._environ, boot_seconds() + timeout)
+            return exchange(self._link, request, self._environ)
         except RemoteError as error:
             raise _local_error(error) from None
         except Exception:  # gone, slow, handing over, or another program: the event goes to the spool
@@ -335,6 +341,7 @@ class _Primary:
             raise Lost
         link = Connection(published, endpoint.read_token(self._directory))
         link.greet(self._client.name)
+        self.is_older = endpoint.is_newer(__version__, published.version or "")
         return link
 
 

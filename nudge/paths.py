@@ -83,6 +83,11 @@ def runtime_dir(environ: Mapping[str, str] = os.environ) -> str:
     return _path_variable(environ, "NUDGE_RUNTIME_DIR") or os.path.join(_plain_directory("state"), machine_tag())
 
 
+def lock_file(environ: Mapping[str, str] = os.environ) -> str:
+    """Return the lock that makes a process PRIMARY."""
+    return os.path.join(runtime_dir(environ), LOCK)
+
+
 def config_file(environ: Mapping[str, str] = os.environ) -> str:
     return _path_variable(environ, "NUDGE_CONFIG") or os.path.join(_directory("config", environ), "config.toml")
 

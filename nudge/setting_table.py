@@ -87,7 +87,7 @@ def _parse_names(raw: Any) -> tuple[str, ...]:
     """A list in `config.toml`; in the environment, separated by commas."""
     parts = raw if isinstance(raw, list) else str(raw).split(",")
     if not all(isinstance(part, str) for part in parts):
-        raise ValueError("must be a list of texts")
+        raise ValueError("must be a list of strings")
     return tuple(part.strip() for part in parts if part.strip())
 
 

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from nudge.context import Context
+    from nudge.errors import SettingInvalid
+    from nudge.locks import Flock
 
 FILE = "switches.json"
 
@@ -111,10 +113,12 @@ def still_off(off: Off) -> Invalid:
     return Invalid(f"recording stays off here, since {off.reason}; turn it on with: {off.fix}")
 
 
-def _lock(directory: str) -> files.Lock:
+def _lock(directory: str) -> Flock:
     """Return the lock for changing the file: two commands may change it at the same time."""
+    from nudge.locks import Flock  # late: a hook only reads the file
+
     paths.ensure_private_dir(directory)
-    return files.Lock(os.path.join(directory, FILE + ".lock"))
+    return Flock(os.path.join(directory, FILE + ".lock"))
 
 
 def _save(directory: str, switches: Switches) -> Switches:
@@ -163,9 +167,9 @@ def why_off_for_this_run(environ: Mapping[str, str]) -> Off | None:
 
 def why_off_by_settings(environ: Mapping[str, str], context: Context) -> Off | None:
     from nudge import config
-    from nudge.security.ignore_globs import is_ignored
+    from nudge.security.globs import is_ignored  # late: a hook imports this module, and asks `is_off`
 
-    settings, edit = config.load(environ), f"${{EDITOR:-vi}} {_quoted(paths.config_file(environ))}"
+    settings, edit = config.load(environ), _edit_command(environ)
     if settings.off:
         return Off("the settings say so (`off`)", edit)
     glob = next((glob for glob in settings.ignore if context.cwd and is_ignored(context.cwd, (glob,))), None)
@@ -174,6 +178,16 @@ def why_off_by_settings(environ: Mapping[str, str], context: Context) -> Off | N
     return Off(
         f"this directory is one to ignore ({glob})", "unset NUDGE_IGNORE" if environ.get("NUDGE_IGNORE") else edit
     )
+
+
+def off_by_error(error: SettingInvalid, environ: Mapping[str, str]) -> Off:
+    """Return why nothing is recorded when the settings cannot be read, and how to correct what the error names: a
+    variable, or a key in the file."""
+    return Off(error.message, f"unset {error.field}" if error.field in environ else _edit_command(environ))
+
+
+def _edit_command(environ: Mapping[str, str]) -> str:
+    return f"${{EDITOR:-vi}} {_quoted(paths.config_file(environ))}"
 
 
 def _quoted(path: str) -> str:

@@ -56,6 +56,11 @@ def escape(text: str, *, keep_lines: bool = False) -> str:
     )
 
 
+def is_all_visible(text: str) -> bool:
+    """Whether a reader can see every character of a line: `escape` would change nothing."""
+    return escape(text) == text
+
+
 def escape_json(value: Any, encoded: str) -> Any:
     """Return the JSON value with every text in it escaped, lines kept. `encoded` is its JSON text: when that has
     nothing to escape, which is the usual case, the value itself is returned."""
@@ -99,6 +104,19 @@ def cut_at_sentence(text: str, most: int) -> str:
 def quote(text: str, most: int) -> str:
     """Return `single_line` in double quotes, which the text cannot close."""
     return _in_quotes(single_line(text, most))
+
+
+def quote_lines(text: str) -> str:
+    """Return a text of several lines as one line in double quotes, uncut, with a visible escape for the end of each
+    line. Lines keep their indentation."""
+    lines = (_indentation(line) + single_line(line, len(line)) for line in text.strip("\r\n").split("\n"))
+    return _in_quotes("\n".join(lines)).replace("\n", "\\n")
+
+
+def _indentation(line: str) -> str:
+    """The spaces that a line begins with, a tab as four."""
+    line = line.rstrip().expandtabs(4)
+    return line[: len(line) - len(line.lstrip(" "))]
 
 
 def quote_titled(title: str, content: str, most_title: int, most: int) -> str:
@@ -155,3 +173,8 @@ def format_span(seconds: float) -> str:
         if count or parts:
             parts.append(f"{count}{name}")
     return " ".join(part for part in parts[:2] if part[:-1] != "0") or "0s"
+
+
+def line_at(text: str, position: int) -> int:
+    """Return the number, from 1, of the line that has this position."""
+    return text.count("\n", 0, position) + 1

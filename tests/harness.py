@@ -22,8 +22,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
-from nudge import config, paths
-from nudge.ipc import endpoint, lock
+from nudge import config, locks, paths
+from nudge.ipc import endpoint
 from nudge.ipc.endpoint import Endpoint
 from nudge.setting_table import SERVER, SETTINGS
 
@@ -391,7 +391,7 @@ class Machine:
         return found
 
     def lock_is_free(self) -> bool:
-        return lock.is_free(os.path.join(self.runtime, paths.LOCK))
+        return locks.is_free(os.path.join(self.runtime, paths.LOCK))
 
     def pids(self) -> list[int]:
         """Every living process that was started with this machine's home, detached ones too."""

@@ -165,7 +165,7 @@ def _global_options() -> list[click.Parameter]:
             ["--json"],
             is_flag=True,
             callback=set_json,
-            help="Print the result as one JSON object, with all fields.",
+            help="Print the result as JSON.",
             **common,
         ),
         Option(
@@ -343,14 +343,7 @@ def main(words: Sequence[str], *, run_hook: Callable[[], int] | None = None) -> 
     invocation = Invocation(run_hook=run_hook)
     if completion.COMPLETE_VARIABLE in os.environ:
         return completion.answer(Root(), invocation)
-    try:
-        code = _run_reported(words, invocation)
-        output.flush_stdout()
-    except BrokenPipeError:
-        return output.silence_stdout()
-    except output.OutputFailed as error:
-        return output.report_output_failed(error)
-    return code
+    return output.run_flushed(lambda: _run_reported(words, invocation))
 
 
 def _run_reported(words: Sequence[str], invocation: Invocation) -> int:
@@ -410,13 +403,27 @@ def _near_choice(error: click.BadParameter) -> str | None:
     return f"did you mean: {near[0]}" if near else None
 
 
+_OTHER_NAMES = {("connect", "--dry-run"): "--print"}  # what an option of other verbs is called here
+
+
 def _unknown_option(error: NoSuchOption, name: str | None) -> tuple[str, str]:
     if name is None:
         return f"unknown option {error.option_name!a} before the command", "try: nudge --help"
-    if error.possibilities:
-        return f"unknown option {error.option_name!a}", f"did you mean: {error.possibilities[0]}"
-    takes_values = error.ctx is not None and any(
-        isinstance(param, click.Argument) for param in error.ctx.command.params
-    )
-    dash = "; a value that starts with - goes after --" if takes_values else ""
-    return f"unknown option {error.option_name!a}", f"see: nudge {name} --help{dash}"
+    near = _OTHER_NAMES.get((name, error.option_name)) or _near_option(error)
+    arguments = [] if error.ctx is None else [p.name for p in error.ctx.command.params if isinstance(p, click.Argument)]
+    # `nudge set api flag --tag` may mean --tags, or that the value is --tag.
+    is_value_likely = "value" in arguments if near else bool(arguments)
+    dash = "; a value that starts with - goes after --" if is_value_likely else ""
+    advice = f"did you mean: {near}" if near else f"see: nudge {name} --help"
+    return f"unknown option {error.option_name!a}", advice + dash
+
+
+def _near_option(error: NoSuchOption) -> str | None:
+    """Return the option that is spelled most like the unknown one, without the dashes that all have: click counts them,
+    and takes `--verbose` for `--version`."""
+    from difflib import get_close_matches
+
+    options = [] if error.ctx is None else error.ctx.command.get_params(error.ctx)
+    names = [name for option in options if not getattr(option, "hidden", False) for name in option.opts]
+    near = get_close_matches(error.option_name[2:], [name[2:] for name in names if name.startswith("--")], n=1)
+    return f"--{near[0]}" if near else None

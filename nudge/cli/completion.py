@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -21,9 +21,11 @@ from click.shell_completion import (
     split_arg_string,
 )
 
+from nudge import context
 from nudge.cli import output
 from nudge.cli.output import EXIT_OK
 from nudge.cli.plain import Invocation
+from nudge.text import is_all_visible
 
 if TYPE_CHECKING:
     from nudge.ipc.client import Client
@@ -145,36 +147,57 @@ Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem[s
 Names = Iterable[tuple[str, str | None]]
 
 
-def _ask_server(names: Callable[[Client, click.Context], Names]) -> Complete:
-    """Return the completion for a function that asks a running server for names and a description of each."""
+def _ask_server(names: Callable[[Client, click.Context, str], Names]) -> Complete:
+    """Return the completion for a function that asks a running server for names and a description of each. It gets the
+    word that is being typed, in case it decides what to ask for; what does not begin with it is left out here."""
 
     def complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
         try:
             client = ctx.obj.observer()
             if client.endpoint() is None:
                 return []
-            unique = dict(names(client, ctx))
+            unique = dict(names(client, ctx, incomplete))
         except Exception:  # no server, an older one, an unexpected answer: nothing to offer
             return []
         return [
             CompletionItem(name, help=help)
             for name, help in unique.items()
-            if name.startswith(incomplete) and name.isprintable()
+            if name.startswith(incomplete) and is_all_visible(name)
         ]
 
     return complete
 
 
-def _component_names(client: Client, _: click.Context) -> Names:
+def _component_names(client: Client, *_: object) -> Names:
     return ((entry["name"], None) for entry in client.call("nudge.list_components", {}, start=False)["components"])
 
 
-def _key_names(client: Client, ctx: click.Context) -> Names:
-    fields = {"component": ctx.params["component"]}
-    return ((entry["key"], None) for entry in client.call("nudge.list_components", fields, start=False)["hints"])
+def _key_names(client: Client, ctx: click.Context, _: str) -> Names:
+    return ((key, None) for key in _keys(client, ctx.params["component"]))
 
 
-def _session_ids(client: Client, _: click.Context) -> Names:
+def _keys(client: Client, component: str) -> Iterator[str]:
+    hints = client.call("nudge.list_components", {"component": component}, start=False)["hints"]
+    return (entry["key"] for entry in hints)
+
+
+def _hint_names(client: Client, ctx: click.Context, incomplete: str) -> Names:
+    """Yield components; behind a slash also the hints of the component before it: `webapp/test`."""
+    yield from _component_names(client, ctx, incomplete)
+    yield from _slash_names(client, incomplete)
+
+
+def _slash_names(client: Client, incomplete: str) -> Names:
+    component, slash, _ = incomplete.rpartition("/")
+    if slash and component:
+        yield from ((f"{component}/{key}", None) for key in _keys(client, component))
+
+
+def _explained_names(client: Client, ctx: click.Context, incomplete: str) -> Names:
+    return _slash_names(client, incomplete) if "/" in incomplete else _note_ids(client, ctx, incomplete)
+
+
+def _session_ids(client: Client, *_: object) -> Names:
     yield "last", "the last session"
     for session in client.call("nudge.sessions", {"project": None, "limit": _SESSIONS}, start=False):
         yield session["session_id"][:8], _describe(session)
@@ -182,39 +205,91 @@ def _session_ids(client: Client, _: click.Context) -> Names:
 
 def _describe(session: dict[str, Any]) -> str | None:
     intent = str((session.get("summary") or {}).get("intent") or "")
-    text = " ".join(f"{session.get('project') or ''} {intent}".split())
-    return text[:60] if text.isprintable() and text else None
+    return _short(f"{session.get('project') or ''} {intent}")
 
 
-def _project_names(client: Client, _: click.Context) -> Names:
+def _project_names(client: Client, *_: object) -> Names:
     sessions = client.call("nudge.sessions", {"project": None, "limit": 200}, start=False)
     return ((session["project"], None) for session in sessions if session.get("project"))
 
 
-def _type_names(client: Client, _: click.Context) -> Names:
+def _type_names(client: Client, *_: object) -> Names:
     status = client.status() or {}
     return ((name, None) for name in (status.get("history") or {}).get("retention", {}).get("days", {}))
 
 
-def _namespace_names(client: Client, _: click.Context) -> Names:
+def _namespace_names(client: Client, *_: object) -> Names:
     namespaces = client.call("nudge.memory_namespaces", {}, start=False)["namespaces"]
     return ((entry["namespace"], output.count(entry["count"], "note")) for entry in namespaces)
 
 
-def _note_ids(client: Client, _: click.Context) -> Names:
+def _note_ids(client: Client, *_: object) -> Names:
     return _titles(client.call("nudge.memory_list", {"limit": _NOTES}, start=False))
 
 
-def _archived_ids(client: Client, _: click.Context) -> Names:
+def _archived_ids(client: Client, *_: object) -> Names:
     return _titles(client.call("nudge.memory_archive_list", {"limit": _NOTES}, start=False))
 
 
 def _titles(result: dict[str, Any]) -> Names:
-    for note in result["memories"]:
-        title = " ".join(note["title"].split())
-        yield f"m{note['id']}", title[:60] if title.isprintable() else None
+    return ((f"m{note['id']}", _short(note["title"])) for note in result["memories"])
+
+
+def _short(text: str) -> str | None:
+    """Return a description that fits beside a name; None for text that a terminal cannot show."""
+    line = " ".join(text.split())[:60]
+    return line if line and is_all_visible(line) else None
+
+
+def _attempts(client: Client, **filters: Any) -> Iterator[dict[str, Any]]:
+    """Return attempts of all projects, the open ones first."""
+    here = context.resolve().project  # attempts of a private project are listed only in it
+    where = {"project": None} | ({} if here is None else {"context": {"project": here}})
+    result = client.call("nudge.list_ghap_entries", {**where, **filters, "limit": _NOTES}, start=False)
+    return iter(result["entries"])
+
+
+def _goals(attempts: Iterable[dict[str, Any]]) -> Names:
+    return ((f"m{attempt['id']}", _short(attempt["goal"])) for attempt in attempts)
+
+
+def _attempt_ids(client: Client, *_: object) -> Names:
+    return _goals(_attempts(client))
+
+
+def _open_ids(client: Client, *_: object) -> Names:
+    return _goals(_attempts(client, outcome="open"))
+
+
+def _orphan_ids(client: Client, *_: object) -> Names:
+    return _goals(attempt for attempt in _attempts(client, outcome="open") if attempt.get("is_orphan"))
+
+
+def _chosen_project(ctx: click.Context) -> dict[str, Any]:
+    """Return the project that --project names, else the current one, as a parameter; None stands for all."""
+    if ctx.params.get("all_projects"):
+        return {"project": None}
+    named = ctx.params.get("project")
+    return {"project": context.resolve().project if named is None else named.casefold()}
+
+
+def _told_names(client: Client, ctx: click.Context, _: str) -> Names:
+    lines = client.call("nudge.told", _chosen_project(ctx), start=False)["lines"]
+    return ((line["name"], _short(line["text"])) for line in lines)
+
+
+def _banned_names(client: Client, ctx: click.Context, _: str) -> Names:
+    return ((name, None) for name in client.call("nudge.told", _chosen_project(ctx), start=False)["never"])
+
+
+def _learned_subjects(client: Client, ctx: click.Context, _: str) -> Names:
+    facts = client.call("nudge.learned", _chosen_project(ctx), start=False)["facts"]
+    return ((fact["subject"], fact["answer"] and _short(fact["answer"])) for fact in facts)
 
 
 components, keys = _ask_server(_component_names), _ask_server(_key_names)
 sessions, projects, observation_types = _ask_server(_session_ids), _ask_server(_project_names), _ask_server(_type_names)
 namespaces, note_ids, archived_ids = _ask_server(_namespace_names), _ask_server(_note_ids), _ask_server(_archived_ids)
+hints, explained = _ask_server(_hint_names), _ask_server(_explained_names)
+attempts, open_attempts, orphans = _ask_server(_attempt_ids), _ask_server(_open_ids), _ask_server(_orphan_ids)
+told, banned, learned = _ask_server(_told_names), _ask_server(_banned_names), _ask_server(_learned_subjects)

@@ -11,10 +11,10 @@ import click
 from nudge import context, limits
 from nudge.cli import completion, output, params, plain
 from nudge.cli.app import verb
-from nudge.cli.output import EXIT_OK, Pen, Usage
+from nudge.cli.output import EXIT_OK, EXIT_REFUSED, Pen, Usage
 from nudge.cli.params import LIST, NUMBER, PAIR, SYSTEMS, WHOLE, list_option, option
 from nudge.cli.plain import Invocation
-from nudge.cli.prompts import ask, yes_option
+from nudge.cli.prompts import ask, can_ask, yes_option
 from nudge.errors import Invalid, NotFound
 from nudge.ipc.client import Client
 from nudge.text import escape
@@ -161,7 +161,7 @@ def bump(invocation: Invocation, component: str, key: str | None, **options: Any
 @list_option("--keys", type=LIST, metavar="KEY,KEY", help="Only these keys.")
 @list_option("--tags", type=LIST, metavar="TAG,TAG", help="Only hints with these tags.")
 @option("--regex", metavar="REGEX", help="RE2 regular expression to search for in names, values, reasons and tags.")
-@params.limit_option(limits.DEFAULT_QUERY_LIMIT, type=WHOLE)
+@params.limit_option(limits.DEFAULT_QUERY_LIMIT)
 @params.context_options
 def query(
     invocation: Invocation,
@@ -222,7 +222,7 @@ def hit_lines(pen: Pen, hits: list[dict[str, Any]]) -> Iterator[str]:
     metavar="[COMPONENT]",
     required=False,
     help="List the hints of this component.",
-    shell_complete=completion.components,
+    shell_complete=completion.hints,
 )
 @params.context_options
 def ls(invocation: Invocation, component: str | None, env: tuple[tuple[str, str], ...], **where: str | None) -> int:
@@ -303,7 +303,8 @@ def _delete_component(invocation: Invocation, component: str, *, yes: bool) -> i
         raise _unknown_component(component)
     hints = output.count(len(entries), "hint")
     if not ask(f"Delete {escape(component)} with {hints}?", yes=yes):
-        raise Usage("nothing was deleted", "answer y, or add --yes")
+        console.note("nothing was deleted")
+        return EXIT_REFUSED
     for key in dict.fromkeys(entry["key"] for entry in entries):
         client.call("nudge.delete_hint", {"component": component, "key": key})
     result = {"deleted": True, "component": component, "hints": len(entries)}
@@ -322,8 +323,8 @@ def _delete_component(invocation: Invocation, component: str, *, yes: bool) -> i
 @params.scope_options("Only the variant for every repo.")
 @yes_option
 def delete(invocation: Invocation, component: str, key: str | None, yes: bool, **scope_options: Any) -> int:
-    """Without scope options, all variants of the hint are deleted. Without KEY, all hints of the component are deleted,
-    after confirmation."""
+    """Without scope options, all variants of the hint are deleted; at a terminal, several only after confirmation.
+    Without KEY, all hints of the component are deleted, after confirmation."""
     component, key = plain.split_name(component, key)
     if key is None:
         if plain.is_scope_given(scope_options):
@@ -332,13 +333,34 @@ def delete(invocation: Invocation, component: str, key: str | None, yes: bool, *
     fields: dict[str, Any] = {"component": component, "key": key}
     if plain.is_scope_given(scope_options):
         fields["scope"] = plain.scope_params(scope_options)[0]
+    elif not yes and can_ask() and not _confirm_variants(invocation, component, key):
+        invocation.console.note("nothing was deleted")
+        return EXIT_REFUSED
     result = invocation.client().call("nudge.delete_hint", fields)
     previous = result["previous"]
-    what = f"{len(previous)} variants" if isinstance(previous, list) else f"v{previous['version']}"
+    if isinstance(previous, list):
+        what = f"{len(previous)} variants: {_scopes_text(previous)}"
+    else:
+        what = f"v{previous['version']}, {_scopes_text([previous])}"
     pen = invocation.console.pen
     name = pen.paint("bold", output.hint_name(component, key))
     invocation.console.result(result, [pen.done(f"deleted hint {name} ({what})")])
     return EXIT_OK
+
+
+def _confirm_variants(invocation: Invocation, component: str, key: str) -> bool:
+    """Ask whether all variants of a hint may be deleted, also those of other repos; True without asking when there is
+    at most one."""
+    entries = _fetch_component(invocation.client(), {"component": component}).get("hints") or ()
+    variants = [entry["hint"] for entry in entries if entry["key"] == key]
+    name = output.hint_name(component, key)
+    return len(variants) < 2 or ask(
+        f"Delete all {len(variants)} variants of {name} ({_scopes_text(variants)})?", yes=False
+    )
+
+
+def _scopes_text(variants: list[dict[str, Any]]) -> str:
+    return "; ".join(output.scope_text(output.scope_of(variant)) for variant in variants)
 
 
 # scan
@@ -372,7 +394,7 @@ def scan(invocation: Invocation, directory: str, dry_run: bool) -> int:
     scanned = manifests.scan_repo(Path(root), here.project and context.project_name(here.project))
     fields: dict[str, Any] = {
         "repo": here.repo,
-        "found": [_scan_entry(command, root) for command in scanned.commands],
+        "commands": [_scan_entry(command, root) for command in scanned.commands],
         "dry_run": dry_run,
     }
     if scanned.unread:  # an older server does not know the field

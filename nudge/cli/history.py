@@ -99,13 +99,13 @@ def _call_page(
 
 @verb(
     "search",
-    "nudge search 'auth error'",
+    "nudge search auth error",
     "nudge search 'docker AND compose' --type command_error --after 7d",
     "nudge search stale --ids | xargs nudge show",
     "nudge search deploy --project api --order-by blended",
     "nudge search 'auth error' --explain",
 )
-@click.argument("query", metavar="QUERY", help='Words, "a phrase", prefix*, AND, OR, NOT.')
+@click.argument("words", metavar="QUERY...", nargs=-1, required=True, help='Words, "a phrase", prefix*, AND, OR, NOT.')
 @params.project_option("Only observations of this project (default: all projects).")
 @_type_option
 @params.limit_option(limits.DEFAULT_SEARCH_LIMIT)
@@ -119,7 +119,13 @@ def _call_page(
 )
 @params.window_options("what happened")
 def search(
-    invocation: Invocation, query: str, project: str | None, full: bool, ids: bool, explain: bool, **filters: Any
+    invocation: Invocation,
+    words: tuple[str, ...],
+    project: str | None,
+    full: bool,
+    ids: bool,
+    explain: bool,
+    **filters: Any,
 ) -> int:
     """Prints one line for each observation: id, age, type and text. All projects are searched, unless --project names
     one."""
@@ -127,7 +133,7 @@ def search(
         raise Usage("--ids excludes --full and --json", "leave one out")
     if explain and (ids or full):
         raise Usage("--explain excludes --ids and --full", "leave one out")
-    console, client = invocation.console, invocation.client()
+    console, client, query = invocation.console, invocation.client(), " ".join(words)
     fields = {"query": query, **project_params(project), **params.drop_none(**filters)}
     if explain:
         result = client.call("nudge.search_explain", fields)
@@ -406,7 +412,12 @@ def inject(
 
 @verb("learned", "nudge learned", "nudge learned --all-projects", "nudge learned --forget 'python3 -m pytest'")
 @project_options
-@option("--forget", metavar="SUBJECT", help="Forget what was learned about this command, path or option.")
+@option(
+    "--forget",
+    metavar="SUBJECT",
+    help="Forget what was learned about this command, path or option.",
+    shell_complete=completion.learned,
+)
 def learned(invocation: Invocation, project: str | None, all_projects: bool, forget: str | None) -> int:
     """Prints each command, path or option that failed because something is missing, and what worked in its place. An
     agent that fails in the same way is told."""
@@ -431,8 +442,13 @@ def learned(invocation: Invocation, project: str | None, all_projects: bool, for
 @verb("told", "nudge told", "nudge told --all-projects --limit 100", "nudge told --never m12", "nudge told --allow m12")
 @project_options
 @params.limit_option(limits.DEFAULT_TOLD_LISTED)
-@option("--never", metavar="LINE", help="Never tell this line again in this project; LINE is its number or name.")
-@option("--allow", metavar="LINE", help="Allow this line to be told again.")
+@option(
+    "--never",
+    metavar="LINE",
+    help="Never tell this line again in this project; LINE is its number or name.",
+    shell_complete=completion.told,
+)
+@option("--allow", metavar="LINE", help="Allow this line to be told again.", shell_complete=completion.banned)
 def list_told_lines(
     invocation: Invocation,
     project: str | None,

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from nudge import config, limits, paths
+from nudge import config, locks, paths
 from nudge import switches as switch
 from nudge.cli import completion, output, params, plain
 from nudge.cli.app import verb
@@ -19,9 +19,8 @@ from nudge.cli.params import DAYS, ID, TIME, option
 from nudge.cli.plain import Invocation
 from nudge.cli.prompts import ask, progress, yes_option
 from nudge.context import Context, project_name, resolve
-from nudge.errors import Invalid, NotFound
-from nudge.ipc import lock
-from nudge.security.ignore_globs import is_ignored
+from nudge.errors import Invalid, NotFound, NudgeError
+from nudge.security.globs import is_ignored
 from nudge.text import escape, format_size
 
 _ids_argument = click.argument(
@@ -104,7 +103,8 @@ _FILTERS = {"section": "What to delete (an observation must match all that are g
 @option("--confirm", is_flag=True, help="Delete them. Without it, they are only counted.")
 def purge(invocation: Invocation, session: str | None, ids: tuple[int, ...], confirm: bool, **filters: Any) -> int:
     """Prints how many observations of each type match; deletes them only with --confirm. Pinned observations, prompts
-    and texts that agents were told are deleted too if they match, also from the files on the disk."""
+    and texts that agents were told are deleted too if they match, also from the files on the disk. Exit code 1 when
+    --id finds nothing."""
     selection = params.drop_none(**filters, ids=list(ids) or None)
     if not selection and session is None:
         raise Usage(
@@ -114,11 +114,15 @@ def purge(invocation: Invocation, session: str | None, ids: tuple[int, ...], con
     console, client = invocation.console, invocation.client()
     if session is not None:
         selection["session"] = find_session(client, session, filters["project"])
-    result = client.call("nudge.purge", {**selection, "confirm": confirm}, timeout=limits.LONG_CALL_TIMEOUT)
-    console.result(result, _purge_lines(console.pen, result))
+    result = client.call("nudge.purge", {**selection, "confirm": confirm})
+    is_missing = bool(ids) and not (result["total"] or result["prompts"] or result["injections"])
+    console.result(result, [] if is_missing else _purge_lines(console.pen, result))
     if not console.as_json:
         for note in _purge_notes(result):
             console.note(note)
+    if is_missing:
+        console.note(f"not found: {_id_list(ids)}")
+        return EXIT_NOT_FOUND
     return EXIT_OK
 
 
@@ -160,7 +164,7 @@ def _purge_notes(result: dict[str, Any]) -> Iterator[str]:
 def backup(invocation: Invocation, file: str | None) -> int:
     """Works while the server is running. Prints the path and the size of the copy."""
     fields = {} if file is None else {"path": plain.absolute_path(file)}
-    result = invocation.client().call("nudge.backup", fields, timeout=limits.LONG_CALL_TIMEOUT)
+    result = invocation.client().call("nudge.backup", fields)
     line = f"backed up to {escape(result['path'])} ({format_size(result['bytes'])})"
     invocation.console.result(result, [invocation.console.pen.done(line)])
     return EXIT_OK
@@ -175,7 +179,7 @@ def restore(invocation: Invocation, file: str, yes: bool) -> int:
     from nudge.usecases import owned_files
 
     console = invocation.console
-    path = plain.absolute_path(file)
+    path = plain.existing_path(file, "name a file that nudge backup wrote")
     contents = owned_files.examine_backup(path)
     summary = (
         f"{output.count(contents['observations'], 'observation')} of {output.count(contents['sessions'], 'session')}"
@@ -195,7 +199,7 @@ def restore(invocation: Invocation, file: str, yes: bool) -> int:
 def _stop_server(invocation: Invocation) -> bool:
     """Stop the server if one is running, and return whether one was. A server inside a client refuses to stop, and the
     error says how to stop it."""
-    if lock.is_free(os.path.join(paths.runtime_dir(), paths.LOCK)):
+    if locks.is_free(paths.lock_file()):
         return False
     invocation.client().call("nudge.stop", {"force": False, "forget": False}, start=False)
     return True
@@ -224,7 +228,10 @@ def backfill(
     from nudge.usecases import backfill
 
     console = invocation.console
-    root = plain.absolute_path(directory or claude_code.CLIENT.transcripts(Home()))
+    if directory is not None:
+        root = plain.existing_path(directory, "name a directory of transcripts")
+    else:
+        root = plain.absolute_path(claude_code.CLIENT.transcripts(Home()))
     if not os.path.isdir(root):
         raise NotFound(f"there are no transcripts in {root}; name the directory with: nudge backfill DIR")
     only = backfill.EventFilter(since=since, project=project, wanted=_recording_filter())
@@ -237,6 +244,9 @@ def backfill(
     except KeyboardInterrupt:
         console.note("stopped; what was recorded stays, and the next run continues from here")
         return EXIT_INTERRUPTED
+    except NudgeError:
+        console.note("what was recorded stays, and the next run continues from here")
+        raise
     console.result(result, _backfill_lines(console.pen, result, dry_run=dry_run))
     for path, reason in work.unreadable.items():
         console.note(f"skipped: {escape(f'{path}: {reason}')}")
@@ -265,9 +275,11 @@ def replay(invocation: Invocation, paths_given: tuple[str, ...]) -> int:
     from nudge.usecases.backfill import find_all
 
     console = invocation.console
-    files = find_all([plain.absolute_path(path) for path in paths_given or (claude_code.CLIENT.transcripts(Home()),)])
+    roots = [plain.existing_path(path, "name transcripts, or directories of them") for path in paths_given]
+    roots = roots or [plain.absolute_path(claude_code.CLIENT.transcripts(Home()))]
+    files = find_all(roots)
     if not files:
-        raise NotFound("there are no transcripts there; name a directory or a file with: nudge replay PATH")
+        raise NotFound(f"there are no transcripts in {', '.join(roots)}; name others with: nudge replay PATH")
     with progress(console, "reading transcripts", sum(file.size for file in files)) as advance:
         result = replay.replay(files, advance)
     console.result(result, _replay_lines(console.pen, result))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import click
@@ -40,9 +40,14 @@ _NO_ATTEMPT = (
 _NO_CATEGORY = "other"  # the category of a root cause that was given without one
 _CLOSE = 0.1  # largest difference of predicted and observed shares that is shown in green
 
-_id_argument = click.argument(
-    "attempt_id", metavar="ID", type=NOTE_ID, help="The attempt, such as m12 or 12.", shell_complete=completion.note_ids
-)
+
+def _id_argument(complete: completion.Complete) -> Callable[[params.F], params.F]:
+    """Return the argument ID; `complete` offers the attempts that the verb takes."""
+    return click.argument(
+        "attempt_id", metavar="ID", type=NOTE_ID, help="The attempt, such as m12 or 12.", shell_complete=complete
+    )
+
+
 _since_option = option(
     "--since",
     type=UTC_TIME,
@@ -56,7 +61,9 @@ _strategy_option = option(
     help="How you proceed, such as read-the-error or root-cause-analysis.",
 )
 _confidence_option = option("--confidence", type=NUMBER, metavar="X", help="How sure you are, 0.0 to 1.0.")
-_session_option = option("--session", metavar="ID", help="The session of the agent (default: CLAUDE_CODE_SESSION_ID).")
+_session_option = option(
+    "--session", metavar="ID", help="The session of the agent (default: the one that runs the command)."
+)
 _parallel_option = option("--parallel", is_flag=True, help="Allow it beside another open attempt of this session.")
 
 verb_group(
@@ -103,7 +110,7 @@ def list_attempts(
 
 
 @verb("journal show", "nudge journal show m12", "nudge journal show m12 --json")
-@_id_argument
+@_id_argument(completion.attempts)
 def show(invocation: Invocation, attempt_id: int) -> int:
     """Prints what was believed, done and expected, each update, the outcome and the lesson."""
     result = invocation.call("nudge.memory_get", {"id": attempt_id})
@@ -157,7 +164,7 @@ def start(invocation: Invocation, goal: str, parallel: bool, session: str | None
     'nudge journal update m12 --note "the index is there already"',
     'nudge journal update m12 --hypothesis "the pool is too small" --confidence 0.5',
 )
-@_id_argument
+@_id_argument(completion.open_attempts)
 @option("--note", metavar="TEXT", help="What you found out.")
 @option("--hypothesis", metavar="TEXT", help="What you believe now.")
 @option("--action", metavar="TEXT", help="What you do to test it now.")
@@ -178,7 +185,7 @@ def update(invocation: Invocation, attempt_id: int, **fields: Any) -> int:
     'nudge journal resolve m12 --outcome confirmed --lesson "read the plan before adding an index"',
     'nudge journal resolve m12 --outcome abandoned --result "no longer needed"',
 )
-@_id_argument
+@_id_argument(completion.open_attempts)
 @option("--outcome", type=click.Choice(_OUTCOMES), required=True, help="Whether the prediction came true.")
 @option("--result", metavar="TEXT", help="What happened.")
 @option("--lesson", metavar="TEXT", help="What the next agent should know; it becomes a note. - reads it from stdin.")
@@ -200,7 +207,7 @@ def resolve(invocation: Invocation, attempt_id: int, outcome: str, lesson: str |
 
 
 @verb("journal adopt", "nudge journal adopt m12 --session 4f1c2a9e")
-@_id_argument
+@_id_argument(completion.orphans)
 @_session_option
 @_parallel_option
 def adopt(invocation: Invocation, attempt_id: int, session: str | None, parallel: bool) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from nudge import __version__
 from nudge.cli import app, completion
@@ -34,8 +35,22 @@ Rows = list[tuple[str, str]]
 Page = list[tuple[str, str | Rows | list[str]]]  # a section's title, and text, terms with meanings, or literal lines
 
 
+def _complete_verb(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
+    """Offer the verbs, or those below the words that are there already: `nudge man memory st`."""
+    parent = " ".join(ctx.params.get("words") or ())
+    return [
+        CompletionItem(entry.word, help=entry.summary)
+        for entry in shown_verbs(None, parent)
+        if entry.word.startswith(incomplete)
+    ]
+
+
 _verb_argument = click.argument(
-    "words", metavar="[COMMAND]", nargs=-1, help="The command, such as get or memory store; without it, nudge itself."
+    "words",
+    metavar="[COMMAND]",
+    nargs=-1,
+    help="The command, such as get or memory store; without it, nudge itself.",
+    shell_complete=_complete_verb,
 )
 
 

@@ -130,7 +130,7 @@ def recall_hints(
     nargs=-1,
     required=True,
     help="Words to search notes for, ids of notes (m12), names of hints (api/test), or a command or path that failed.",
-    shell_complete=completion.note_ids,
+    shell_complete=completion.explained,
 )
 @option("--project", metavar="NAME", help="Only notes of this namespace.", shell_complete=completion.namespaces)
 @params.limit_option(limits.DEFAULT_RECALL_LIMIT, "notes that the words find")

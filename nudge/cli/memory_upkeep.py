@@ -125,7 +125,7 @@ def auto_consolidate(
     """A group is the notes of one namespace with the same first tag. A new note of the tier long gets all their texts,
     and they go to the archive. Prints one line for each group."""
     fields = {"short_only": short_only, "dry_run": dry_run, **note_fields(namespace, min_count=min_count)}
-    result = invocation.call("nudge.memory_auto_consolidate", fields, timeout=limits.LONG_CALL_TIMEOUT)
+    result = invocation.call("nudge.memory_auto_consolidate", fields)
     console = invocation.console
     rows = [
         (
@@ -149,7 +149,7 @@ def auto_consolidate(
 def gc(invocation: Invocation) -> int:
     """The server also does this by itself from time to time. Expired notes are never found, even before they are moved.
     Prints how many were moved."""
-    console, result = invocation.console, invocation.call("nudge.memory_gc", {}, timeout=limits.LONG_CALL_TIMEOUT)
+    console, result = invocation.console, invocation.call("nudge.memory_gc", {})
     expired = output.count(result["expired_deleted"], "expired note")
     word = "archived" if config.load_or_default()[0].memories.get("archive_on_gc", 1) else "deleted"
     console.result(result, [console.pen.done(f"{word} {expired}")])

@@ -14,7 +14,7 @@ from nudge.text import escape
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any, TextIO
 
     from nudge.errors import NudgeError
@@ -274,6 +274,18 @@ def _error_details(error: NudgeError) -> Iterator[str]:
         yield f"  it has: {escape(', '.join(keys))}"
 
 
+def run_flushed(run: Callable[[], int]) -> int:
+    """Run a command, flush its output, and return the exit code; also when stdout is closed or cannot be written."""
+    try:
+        code = run()
+        flush_stdout()
+    except BrokenPipeError:
+        return silence_stdout()
+    except OutputFailed as error:
+        return _report_output_failed(error)
+    return code
+
+
 def flush_stdout() -> None:
     """Flush now, while a closed pipe can still be told from a crash."""
     if sys.stdout is None or sys.stdout.closed:
@@ -293,7 +305,7 @@ def silence_stdout() -> int:
     return EXIT_BROKEN_PIPE
 
 
-def report_output_failed(error: OutputFailed) -> int:
+def _report_output_failed(error: OutputFailed) -> int:
     """Print why stdout cannot be written, drop what is still buffered, and return the exit code."""
     silence_stdout()
     Console(as_json=False).note(f"nudge: cannot write the output: {error}")

@@ -90,6 +90,14 @@ def parse_globs(text: str) -> list[str]:
     return [pattern.strip() for pattern in patterns if pattern.strip()] or plain.parse_list("")
 
 
+def parse_systems(text: str) -> list[str]:
+    """Parse names of operating systems: `linux,darwin`."""
+    names = plain.parse_list(text)
+    if unknown := next((name for name in names if name not in context.OS_NAMES), None):
+        raise ValueError(f"{unknown!a} is not one of {', '.join(map(repr, context.OS_NAMES))}")
+    return names
+
+
 def parse_id(text: str) -> int:
     """Parse the id of an observation: `42`, or `#42` as it is printed."""
     number = plain.parse_whole(text.removeprefix("#"))
@@ -175,7 +183,7 @@ PORT = Parsed("port", plain.parse_port)
 PAIR = Parsed("pair", parse_pair)
 LIST = Parsed("list", plain.parse_list)
 GLOBS = Parsed("globs", parse_globs)
-SYSTEMS = Parsed("systems", plain.parse_list, context.OS_NAMES)
+SYSTEMS = Parsed("systems", parse_systems, context.OS_NAMES)
 ID = Parsed("id", parse_id)
 NOTE_ID = Parsed("id", parse_note_id)
 NOTE_IDS = Parsed("ids", parse_note_ids)
@@ -217,7 +225,7 @@ def name_arguments(key: str = "KEY") -> Callable[[F], F]:
             "component",
             metavar="COMPONENT",
             help="Service, module or directory that the hint is about.",
-            shell_complete=completion.components,
+            shell_complete=completion.hints,
         ),
         click.argument(
             "key",
@@ -287,8 +295,8 @@ def scope_options(everywhere: str) -> Callable[[F], F]:
 dry_run_option = option("--dry-run", is_flag=True, help="Show what would be done, and change nothing.")
 
 
-def limit_option(default: int, noun: str = "results", type: Parsed = COUNT) -> Callable[[F], F]:
-    return option("--limit", type=type, metavar="N", help=f"Maximum number of {noun} (default: {default}).")
+def limit_option(default: int, noun: str = "results") -> Callable[[F], F]:
+    return option("--limit", type=COUNT, metavar="N", help=f"Maximum number of {noun} (default: {default}).")
 
 
 def window_options(noun: str) -> Callable[[F], F]:

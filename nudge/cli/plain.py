@@ -102,10 +102,20 @@ def parse_json(content: bytes) -> Any:
         raise ValueError(error.message.removeprefix("Invalid request: ")) from None
 
 
+def read_stdin_bytes(most: int) -> bytes:
+    """Read up to `most` bytes of stdin. Raise Usage when it is closed or cannot be read."""
+    if sys.stdin is None or sys.stdin.closed:  # None: the caller closed it, as `0<&-` does
+        raise Usage("cannot read stdin: it is closed", "pipe the input into the command, or redirect a file to it")
+    try:
+        return sys.stdin.buffer.read(most)
+    except OSError as error:
+        raise Usage(f"cannot read stdin: {error.strerror}", "pipe the input into the command") from None
+
+
 def read_stdin(most: int, too_large: Invalid, advice: str) -> str:
     """Read all of stdin, without the newline that `echo` adds. Raise `too_large` when it has more than `most` bytes;
     `advice` says what to do with input that is not text."""
-    content = sys.stdin.buffer.read(most + 1)
+    content = read_stdin_bytes(most + 1)
     if len(content) > most:
         raise too_large
     try:
@@ -120,6 +130,14 @@ def absolute_path(path: str) -> str:
         return os.path.abspath(expand_home(path))
     except FileNotFoundError:
         raise _no_directory(path) from None
+
+
+def existing_path(path: str, advice: str) -> str:
+    """Like `absolute_path`. Raise Usage when there is no such file or directory; `advice` says what to name."""
+    full = absolute_path(path)
+    if not os.path.exists(full):
+        raise Usage(f"{full} does not exist", advice)
+    return full
 
 
 def _no_directory(path: str) -> Usage:

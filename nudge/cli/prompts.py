@@ -14,17 +14,29 @@ from nudge.cli.output import Console, Usage
 from nudge.cli.params import option
 
 _TICK = 1.0  # seconds
+_ANSWERS = {"y": True, "yes": True, "n": False, "no": False, "": False}
 
 yes_option = option("--yes", is_flag=True, help="Go ahead without asking for confirmation.")
 
 
+def can_ask() -> bool:
+    """Return whether stdin is a terminal, so that somebody can answer a question."""
+    return sys.stdin is not None and not sys.stdin.closed and sys.stdin.isatty()
+
+
 def ask(question: str, *, yes: bool) -> bool:
-    """Return the answer of the user; True without asking if `yes`. Raise Usage when stdin is not a terminal."""
+    """Return the answer of the user; True without asking if `yes`. Raise Usage when stdin is not a terminal.
+
+    A verb that is told no says that nothing was changed or deleted, and exits with EXIT_REFUSED."""
     if yes:
         return True
-    if sys.stdin is None or sys.stdin.closed or not sys.stdin.isatty():
+    if not can_ask():
         raise Usage("cannot ask for confirmation: stdin is not a terminal", "add --yes to go ahead")
-    return click.confirm(question, default=False, prompt_suffix=" ", err=True)
+    while True:
+        answer = click.prompt(f"{question} [y/N]", default="", show_default=False, prompt_suffix=" ", err=True)
+        if answer.strip().lower() in _ANSWERS:
+            return _ANSWERS[answer.strip().lower()]
+        click.echo("answer y or n", err=True)
 
 
 @contextmanager

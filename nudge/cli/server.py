@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import os
-import sys
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from nudge import config, limits, paths
+from nudge import config, limits, locks, paths
 from nudge import switches as switch
 from nudge.cli import output, params
 from nudge.cli.app import verb
 from nudge.cli.output import EXIT_NO_SERVER, EXIT_NOT_FOUND, EXIT_OK, EXIT_REFUSED, Console, Pen
 from nudge.cli.params import Parsed, option
 from nudge.cli.plain import Invocation
-from nudge.cli.prompts import ask, yes_option
+from nudge.cli.prompts import ask, can_ask, yes_option
+from nudge.clock import poll_until
 from nudge.context import resolve
-from nudge.errors import NudgeError, Unavailable, WrongPort
-from nudge.ipc import endpoint, lock
+from nudge.errors import NudgeError, SettingInvalid, Unavailable, WrongPort
+from nudge.ipc import endpoint
 from nudge.ipc.client import Client
 from nudge.ipc.endpoint import Endpoint
 from nudge.setting_table import HOOK, SETTINGS, Setting
@@ -115,10 +114,10 @@ def status(invocation: Invocation) -> int:
 
 
 def _differences(answer: Status) -> list[str]:
-    """Return the settings of this shell that differ from those of the server. Those of each client are reported by its
-    PROXY."""
+    """Return the settings of this shell and of `config.toml` that differ from those of the server. Those of each client
+    are reported by its PROXY."""
     try:
-        return config.differences(os.environ, port=answer.get("port"))
+        return [*config.differences(os.environ, port=answer.get("port")), *config.file_differences(os.environ)]
     except NudgeError as error:
         return [error.message]
 
@@ -131,10 +130,12 @@ def _member_differences(answer: Status) -> Iterator[str]:
 
 
 def _why_off() -> switch.Off | None:
-    """Return why recording is off here, or None. When the switches cannot be read, hooks record nothing: that counts as
-    off."""
+    """Return why recording is off here, or None. When the switches or the settings cannot be read, hooks record
+    nothing: that counts as off."""
     try:
         return switch.why_off(os.environ, paths.runtime_dir(), resolve())
+    except SettingInvalid as error:
+        return switch.off_by_error(error, os.environ)
     except NudgeError as error:
         return switch.Off(error.message, "nudge doctor")
 
@@ -145,7 +146,7 @@ def _ask_status(client: Client) -> Status | None:
         answer = client.status()
     except Unavailable as error:
         raise _not_answering(error.data["pid"]) if "pid" in error.data else error from None
-    if answer is None and not lock.is_free(_lock_path()):
+    if answer is None and not locks.is_free(paths.lock_file()):
         published = client.endpoint()
         who = {} if published is None else {"pid": published.pid}
         name = f" (pid {published.pid})" if published else ""
@@ -163,10 +164,6 @@ def _not_answering(pid: int) -> Unavailable:
             pid=pid,
         )
     return Unavailable(f"the server (pid {pid}) does not answer; stop it with: nudge stop --force", pid=pid)
-
-
-def _lock_path() -> str:
-    return os.path.join(paths.runtime_dir(), paths.LOCK)
 
 
 _FIRST_FIELDS = (
@@ -321,16 +318,14 @@ def _hints_outcome(forget: bool, result: Mapping[str, Any]) -> str:
 def _is_gone(client: Client, generation: str) -> bool:
     """Wait until the server has released the lock, and return whether it has: the next command of a script may rely on
     it."""
-    give_up = time.monotonic() + limits.CALL_TIMEOUT
-    while (
-        not lock.is_free(_lock_path())
-        and (current := client.endpoint()) is not None
-        and current.generation == generation
-    ):
-        if time.monotonic() > give_up:
-            return False
-        time.sleep(_PAUSE)
-    return True
+
+    def is_gone() -> bool:
+        if locks.is_free(paths.lock_file()):
+            return True
+        current = client.endpoint()
+        return current is None or current.generation != generation
+
+    return poll_until(is_gone, limits.CALL_TIMEOUT, _PAUSE)
 
 
 def _forget_unread_session() -> None:
@@ -354,7 +349,7 @@ def _stop_without_answer(console: Console, client: Client, error: Unavailable, *
     published = client.endpoint()
     if published is not None and force and _is_hanging(error, published):
         return _kill(console, client, published, forget=forget)
-    if isinstance(error, WrongPort) or "pid" in error.data or not lock.is_free(_lock_path()):
+    if isinstance(error, WrongPort) or "pid" in error.data or not locks.is_free(paths.lock_file()):
         raise error
     hints = _forget_session() if forget else None
     result: dict[str, Any] = {"stopping": False, "pid": None}
@@ -369,7 +364,7 @@ def _stop_without_answer(console: Console, client: Client, error: Unavailable, *
 def _is_hanging(error: Unavailable, published: Endpoint) -> bool:
     """Return whether the server had enough time to answer. One that is still starting has had the ten seconds of the
     call."""
-    is_starting = published.state == endpoint.STARTING and not lock.is_free(_lock_path())
+    is_starting = published.state == endpoint.STARTING and not locks.is_free(paths.lock_file())
     return error.data.get("pid") == published.pid or is_starting
 
 
@@ -400,11 +395,9 @@ def token(invocation: Invocation) -> int:
     """Send it in the header `Authorization: Bearer TOKEN`. Needs a running server."""
     if invocation.observer().status() is None:
         raise Unavailable("no server is running; start one with: nudge serve")
-    directory, until = paths.runtime_dir(), time.monotonic() + _TOKEN_TIMEOUT
-    while (value := endpoint.read_token(directory)) is None:  # the server makes a new one
-        if time.monotonic() > until:
-            raise Unavailable("the server is running, but its token cannot be read; see: nudge doctor")
-        time.sleep(0.05)
+    value = poll_until(partial(endpoint.read_token, paths.runtime_dir()), _TOKEN_TIMEOUT, 0.05)
+    if value is None:
+        raise Unavailable("the server is running, but its token cannot be read; see: nudge doctor")
     invocation.console.result({"token": value}, [value])
     return EXIT_OK
 
@@ -441,14 +434,15 @@ def doctor(invocation: Invocation, fix: bool, yes: bool) -> int:
     console.result(result, _doctor_lines(console.pen, findings, fixed))
     fixed_nothing = fix and not fixed and any(finding.level != checks.OK for finding in findings)
     if fixed_nothing:
-        console.note("nothing was fixed: the problems above cannot be fixed automatically")
+        was_asked = can_ask() and any(finding.question is not None for finding in findings)
+        reason = "" if was_asked else ": the problems above cannot be fixed automatically"
+        console.note(f"nothing was changed{reason}")
     return EXIT_REFUSED if failed else EXIT_NOT_FOUND if fixed_nothing else EXIT_OK
 
 
 def _confirm_repair(question: str, *, yes: bool) -> bool:
     """Ask before a fix that is not safe. Without a terminal the answer is no, and the finding keeps its fix."""
-    has_terminal = sys.stdin is not None and not sys.stdin.closed and sys.stdin.isatty()
-    return (yes or has_terminal) and ask(question, yes=yes)
+    return (yes or can_ask()) and ask(question, yes=yes)
 
 
 def _doctor_lines(pen: Pen, findings: Sequence[Finding], fixed: Sequence[tuple[str, str]]) -> Iterator[str]:

@@ -15,10 +15,10 @@ import click
 from nudge import files, limits, paths
 from nudge.cli import completion, output, params, plain
 from nudge.cli.app import verb
-from nudge.cli.output import EXIT_OK, Pen, Usage
+from nudge.cli.output import EXIT_OK, EXIT_REFUSED, Pen, Usage
 from nudge.cli.params import dry_run_option, namespace_option, note_fields, option, resolve_namespace
 from nudge.cli.plain import Invocation
-from nudge.cli.prompts import progress, waiting
+from nudge.cli.prompts import ask, can_ask, progress, waiting, yes_option
 from nudge.errors import Invalid, NotFound, StorageFailed
 from nudge.ipc import pages
 from nudge.text import escape
@@ -45,10 +45,9 @@ _output_option = option(
 def _read_document(path: str, writer: str, *, name: str | None = None) -> Any:
     """Read the JSON of a file, or of stdin (-). `writer` is the command that writes such files; `name` is what errors
     call this one."""
-    name = name or ("stdin" if path == "-" else path)
+    name, most = name or ("stdin" if path == "-" else path), limits.MAX_IMPORT_FILE_BYTES + 1
     try:
-        with sys.stdin.buffer if path == "-" else open(path, "rb") as source:
-            content = source.read(limits.MAX_IMPORT_FILE_BYTES + 1)
+        content = plain.read_stdin_bytes(most) if path == "-" else _read_file(path, most)
     except OSError as error:
         raise Usage(f"cannot read {name}: {error.strerror}", f"name a file that {writer} wrote") from None
     if len(content) > limits.MAX_IMPORT_FILE_BYTES:
@@ -57,6 +56,11 @@ def _read_document(path: str, writer: str, *, name: str | None = None) -> Any:
         return plain.parse_json(content)
     except ValueError as error:
         raise Invalid(f"{name} is not JSON: {error}; it must be the output of {writer}") from None
+
+
+def _read_file(path: str, most: int) -> bytes:
+    with open(path, "rb") as source:
+        return source.read(most)
 
 
 @contextmanager
@@ -82,10 +86,9 @@ def _cannot_write(path: str | None, reason: str | None) -> StorageFailed:
     return StorageFailed(f"cannot write {path}: {reason}; choose another file with -o")
 
 
-def _long_call(invocation: Invocation, **options: Any) -> Callable[[str, Mapping[str, Any]], Any]:
-    """Return the call of an operation for pages: they are large, and the last one stores or checks thousands of
-    entries."""
-    return partial(invocation.client().call, timeout=limits.LONG_CALL_TIMEOUT, **options)
+def _call_from_here(invocation: Invocation) -> Callable[[str, Mapping[str, Any]], Any]:
+    """Return the call of an operation whose parameters have no context of their own."""
+    return partial(invocation.client().call, context=plain.context_params())
 
 
 class _RunningTotal:
@@ -126,7 +129,7 @@ def export_hints(
     del format  # JSON is the only one
     fields: dict[str, Any] = {} if component is None else {"component": component}
     fields |= {"reveal": True} if reveal else {}
-    result = {"payload": pages.export_payload(_long_call(invocation), fields)}
+    result = {"payload": pages.export_payload(invocation.client().call, fields)}
     hints = list(_payload_hints(result["payload"]))
     text = output.encode_json(result["payload"], indent=2)
     if target not in (None, "-"):
@@ -181,15 +184,28 @@ def _export_history(invocation: Invocation, target: str | None) -> int:
     help="merge: the newer of two hints wins; skip: existing hints stay; replace: only the hints of the file remain "
     "(default: merge).",
 )
-def import_hints(invocation: Invocation, file: str | None, previous: bool, mode: str) -> int:
-    """Prints how many hints were imported and skipped, and each one that was refused with the reason."""
+@yes_option
+def import_hints(invocation: Invocation, file: str | None, previous: bool, mode: str, yes: bool) -> int:
+    """Prints how many hints were imported and skipped, and each one that was refused with the reason. At a terminal,
+    --mode replace asks for confirmation."""
     if previous == (file is not None):
         raise Usage("FILE and --previous exclude each other" if previous else "missing FILE")
     payload = _read_payload(file)
+    if mode == "replace" and not yes and can_ask() and not _confirm_replace(invocation):
+        invocation.console.note("nothing was changed")
+        return EXIT_REFUSED
     with progress(invocation.console, "importing hints", _count_hints(payload)) as advance:
-        result = pages.import_payload(_long_call(invocation), payload, mode, _RunningTotal(advance))
+        call = _call_from_here(invocation)
+        result = pages.import_payload(call, payload, mode, _RunningTotal(advance))
     invocation.console.result(result, _hint_import_lines(invocation.console.pen, result))
     return EXIT_OK
+
+
+def _confirm_replace(invocation: Invocation) -> bool:
+    """Ask whether all hints may be replaced; True without asking when there are none."""
+    components = invocation.client().call("nudge.list_components", {})["components"]
+    hints = sum(component["hint_count"] for component in components)
+    return not hints or ask("Replace the only hint?" if hints == 1 else f"Replace all {hints:,} hints?", yes=False)
 
 
 def _read_payload(file: str | None) -> Any:
@@ -197,7 +213,10 @@ def _read_payload(file: str | None) -> Any:
     it."""
     path = os.path.join(paths.runtime_dir(), paths.PREVIOUS) if file is None else file
     if file is None and not os.path.exists(path):
-        raise NotFound("there is no previous session; the first one ends when no nudge process has run for a while")
+        raise NotFound(
+            "there are no hints of a previous session; a session ends with: nudge stop --forget, or when no nudge "
+            "process has run for a while"
+        )
     document = _read_document(path, "nudge export", name="the previous session" if file is None else None)
     is_wrapped = isinstance(document, dict) and "payload" in document and "components" not in document
     return document["payload"] if is_wrapped else document
@@ -283,8 +302,8 @@ def import_notes(invocation: Invocation, file: str | None, namespace: str | None
     memories, links = _rows(document, "memories"), _rows(document, "links")
     fields = {"dry_run": dry_run, **note_fields(namespace)}
     with progress(invocation.console, "importing notes", len(memories)) as advance:
-        call = _long_call(invocation, context=plain.context_params())
-        result = send_notes(call, memories, links, fields, _RunningTotal(advance))
+        call = _call_from_here(invocation)
+        result = pages.restart_when_unknown(lambda: send_notes(call, memories, links, fields, _RunningTotal(advance)))
     invocation.console.result(result, _note_import_lines(invocation.console.pen, result, dry_run=dry_run))
     return EXIT_OK
 
@@ -340,10 +359,12 @@ def _note_counts(result: Mapping[str, Any]) -> str:
 def sync_notes(invocation: Invocation, file: str, direction: str | None, dry_run: bool) -> int:
     """The newer of two versions of a note is kept. Deletions are not copied. No server may have FILE open. Prints what
     was pulled and pushed."""
-    fields = {"path": plain.absolute_path(file), "dry_run": dry_run, **params.drop_none(direction=direction)}
+    is_push = direction == "push"  # it creates the file
+    path = plain.absolute_path(file) if is_push else plain.existing_path(file, "name a nudge.db file")
+    fields = {"path": path, "dry_run": dry_run, **params.drop_none(direction=direction)}
     console = invocation.console
     with waiting(console, "syncing notes, seconds"):
-        result = invocation.call("nudge.memory_sync", fields, timeout=limits.LONG_CALL_TIMEOUT)
+        result = invocation.call("nudge.memory_sync", fields)
     lines = [f"{word}: {_note_counts(result[word])}" for word in ("pulled", "pushed") if result[word] is not None]
     console.result(result, lines if dry_run else map(console.pen.done, lines))
     if dry_run and not console.as_json:
@@ -368,15 +389,17 @@ def mine_notes(invocation: Invocation, path: str, form: str, namespace: str | No
     made twice. Prints the number of conversations and notes."""
     from nudge.usecases.note_import import mine_export
 
-    console = invocation.console
+    console, source = invocation.console, plain.existing_path(path, f"name an export of {form}")
     with progress(console, "mining notes", None) as advance:
-        result = mine_export(
-            _long_call(invocation, context=plain.context_params()),
-            form,
-            plain.absolute_path(path),
-            namespace=resolve_namespace(namespace),
-            dry_run=dry_run,
-            progress=_RunningTotal(advance),
+        result = pages.restart_when_unknown(
+            lambda: mine_export(
+                _call_from_here(invocation),
+                form,
+                source,
+                namespace=resolve_namespace(namespace),
+                dry_run=dry_run,
+                progress=_RunningTotal(advance),
+            )
         )
     console.result(result, _mine_lines(console.pen, result, dry_run=dry_run))
     return EXIT_OK

@@ -18,7 +18,7 @@ from nudge.cli.output import EXIT_OK, EXIT_REFUSED, Console, Pen, Usage
 from nudge.cli.params import option
 from nudge.cli.plain import Invocation
 from nudge.cli.prompts import ask, yes_option
-from nudge.clients import config_files, executable, plan, registry
+from nudge.clients import claude_code, config_files, executable, plan, registry
 from nudge.clients.client import NAME, AgentClient, Home
 from nudge.clients.entries import ConfigEntry, is_our_plugin
 from nudge.clients.executable import Executable
@@ -29,10 +29,8 @@ from nudge.text import escape, format_size
 from nudge.usecases import owned_files
 
 _SESSIONS = 50
-_NEXT = (
-    ("scan", "set hints from the manifests of the repo you are in"),
-    ("backfill", "record past sessions from Claude Code transcripts"),
-)
+_SCAN = ("scan", "set hints from the manifests of the repo you are in")
+_BACKFILL = ("backfill", "record past sessions from Claude Code transcripts")
 _client_argument = click.argument(
     "name",
     metavar="[CLIENT]",
@@ -85,7 +83,7 @@ def _connect(console: Console, client: AgentClient, *, yes: bool) -> int:
     _install_guard(client, program)
     plan.apply(changes, connected_files)
     console.result(result, _connected_lines(console.pen, client, changes))
-    return EXIT_OK if yes or console.as_json else _offer_next()
+    return EXIT_OK if yes or console.as_json else _offer_next(client)
 
 
 def _install_guard(client: AgentClient, program: Executable, *, printed: bool = False) -> None:
@@ -131,12 +129,18 @@ def _connected_lines(pen: Pen, client: AgentClient, changes: Sequence[FileChange
     if client.advice:
         yield f"  {client.advice}"
     yield "next:"
-    yield from (f"  nudge {name:<9} {meaning}" for name, meaning in _NEXT)
+    yield from (f"  nudge {name:<9} {meaning}" for name, meaning in _next_commands(client))
 
 
-def _offer_next() -> int:
+def _next_commands(client: AgentClient) -> tuple[tuple[str, str], ...]:
+    """Return the commands that a new user of a client needs next, and what they do. Only Claude Code keeps transcripts
+    that can be read."""
+    return (_SCAN, _BACKFILL) if client is claude_code.CLIENT else (_SCAN,)
+
+
+def _offer_next(client: AgentClient) -> int:
     """Ask whether to run the commands that a new user needs next."""
-    for name, _ in _NEXT:
+    for name, _ in _next_commands(client):
         if ask(f"Run nudge {name} now?", yes=False):
             app.main([name])
     return EXIT_OK
@@ -276,7 +280,7 @@ def _disconnected_lines(pen: Pen, changes: Sequence[FileChange], kept: str | Non
         yield pen.done("nothing was connected")
     if kept is not None:
         yield f"kept {escape(config_files.shown(kept))}: a configuration that nudge connect --print printed may run it"
-        yield "  delete it with: nudge disconnect --all --delete-data"
+        yield f"  if none does, delete it with: rm {escape(quote(kept))}"
 
 
 def _delete_everything(console: Console, chosen: Sequence[AgentClient], *, yes: bool) -> int:

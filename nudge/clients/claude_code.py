@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 
 from nudge import paths
-from nudge.clients.client import NAME, AgentClient, Home, text_of
+from nudge.clients.client import NAME, AgentClient, Home
+from nudge.thin_json import text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,6 +31,9 @@ class ClaudeCode(AgentClient):
     command = "claude"
     folder = ".claude"
     home_variable = "CLAUDE_CONFIG_DIR"
+    project_variable = "CLAUDE_PROJECT_DIR"
+    session_variable = "CLAUDE_CODE_SESSION_ID"
+    note_source = "claude"
     remove_server = "claude mcp remove {name} -s user"
     wired_events = (
         "SessionStart",
@@ -110,7 +114,7 @@ class ClaudeCode(AgentClient):
         process = environ.get("CLAUDE_PID", "")
         return int(process) if process.isdecimal() and process.isascii() and int(process) else None
 
-    def started(self, environ: Mapping[str, str]) -> bool:
+    def recognizes_environ(self, environ: Mapping[str, str]) -> bool:
         return bool(environ.get("CLAUDECODE")) or environ.get("AI_AGENT", "").startswith("claude-code")
 
 

@@ -10,7 +10,7 @@ import re
 from datetime import datetime
 
 from nudge import limits
-from nudge.clients.client import text_of
+from nudge.thin_json import text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def _parse(raw: bytes) -> Entry:
     return entry if isinstance(entry, dict) else {}
 
 
-class _Call:
+class _ToolUse:
     __slots__ = ("arguments", "name", "start")
 
     def __init__(self, start: int, block: Entry) -> None:
@@ -84,7 +84,7 @@ class Transcript:
         self._copied = False
         self._first: float | None = None
         self._last: HookEvent | None = None
-        self._calls: dict[str, _Call] = {}
+        self._calls: dict[str, _ToolUse] = {}
         self._command: tuple[int, HookEvent] | None = None
 
     def resume_at(self, end: int) -> int:
@@ -147,7 +147,7 @@ class Transcript:
             yield event
         for block in _blocks(entry):
             if block.get("type") == "tool_use" and (identity := text_of(block, "id")):
-                self._calls[identity] = _Call(start, block)
+                self._calls[identity] = _ToolUse(start, block)
         while len(self._calls) > limits.MAX_CALLS_OPEN:
             del self._calls[next(iter(self._calls))]
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 
 from nudge import limits, paths, thin_json
+from nudge.thin_json import text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -74,11 +75,17 @@ class AgentClient:
     home_variable = ""  # the variable that names another place for it
     remove_server = ""  # its own command that removes the server {name}
 
+    # The caller of a tool
+    project_variable = ""  # in which it names the directory of the project to the processes that it starts
+    session_variable = ""  # the same for the session
+    note_source = "agent"  # of the notes that it stores
+
     # Its hooks
     wired_events: Sequence[str] = ()  # that `nudge connect` adds a hook for
     events: Mapping[str, str] = {}  # its names for events, with those of Claude Code
     tools: Mapping[str, str] = TOOLS  # its names for tools in lower case, with what they do
     arguments: Mapping[str, str] = {}  # its names for the arguments of these tools, with those of Claude Code
+    prompt_blocks: Sequence[str] = ("system-reminder", "task-notification")  # that it adds to the user's prompt
     shows_exit_2: Sequence[str] = ()  # events for which it only shows stderr of exit code 2, and blocks nothing
     assistant_mark = b""  # in every line of its transcripts that the assistant says something in
     action_marks: Sequence[bytes] = ()  # of which one is in every line of its transcripts with a call of a tool
@@ -135,9 +142,21 @@ class AgentClient:
         folders = {os.path.dirname(file.path) for file in files} - {home.path}
         return shutil.which(self.command) is not None or any(map(os.path.isdir, folders))
 
+    # The caller of a tool
+
+    def call_directory(self, meta: Mapping[str, Any]) -> str | None:
+        """Return the absolute path of the project that it names in the `_meta` of a call."""
+        del meta
+        return None
+
+    def call_session(self, meta: Mapping[str, Any]) -> str | None:
+        """Return the session that it names in the `_meta` of a call."""
+        del meta
+        return None
+
     # Hook events
 
-    def sent(self, payload: Mapping[str, Any], environ: Mapping[str, str]) -> bool:
+    def recognizes(self, payload: Mapping[str, Any], environ: Mapping[str, str]) -> bool:
         """Whether the payload is this client's: it keeps its transcript among its own files, or uses names of its own.
 
         The rest of the environment does not count here: an agent that another agent started inherits it.
@@ -153,13 +172,14 @@ class AgentClient:
         del environ
         return None
 
-    def started(self, environ: Mapping[str, str]) -> bool:
+    def recognizes_environ(self, environ: Mapping[str, str]) -> bool:
         """Whether the environment says that this client started the process."""
         del environ
         return False
 
     def translate(self, payload: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the payload in Claude Code's terms, with `client`, `source_event` and `tool_kind` added."""
+        """Return the payload in Claude Code's terms, with `client`, `source_event` and `tool_kind` added, and to a
+        prompt `prompt_blocks`; not to the events of a session, whose whole payload identifies them."""
         name = text_of(payload, "hook_event_name")
         event = {
             **payload,
@@ -169,6 +189,8 @@ class AgentClient:
             "tool_kind": None,
         }
         self.adapt(event)
+        if event["hook_event_name"] == "UserPromptSubmit":
+            event["prompt_blocks"] = self.prompt_blocks
         if event["hook_event_name"] == "SessionEnd" and self.assistant_mark:
             event["last_assistant_message"] = self._last_words(text_of(event, "transcript_path"))
         tool = text_of(event, "tool_name")
@@ -222,8 +244,3 @@ def transcript_end(path: str) -> list[bytes]:
             return file.read(limits.TRANSCRIPT_END_BYTES).splitlines()
     except (OSError, ValueError):
         return []
-
-
-def text_of(source: Mapping[str, Any], name: str) -> str:
-    value = source.get(name)
-    return value if isinstance(value, str) else ""

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 
-from nudge import thin_json
-from nudge.clients.client import NAME, TOOLS, AgentClient, Home, text_of, transcript_end
+from nudge import limits, thin_json
+from nudge.clients.client import NAME, TOOLS, AgentClient, Home, transcript_end
+from nudge.repos import is_absolute
+from nudge.text import has_control
+from nudge.thin_json import text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,6 +17,10 @@ if TYPE_CHECKING:
 
     from nudge.clients.config_files import ConfigFile
     from nudge.clients.executable import Executable
+
+
+_TURN_METADATA = "x-codex-turn-metadata"  # in `_meta`: Codex starts servers in its own directory, not in the project
+_NESTED_WORKSPACES = 3  # levels of lists and objects in which a path is looked for
 
 
 class Codex(AgentClient):
@@ -40,8 +47,14 @@ class Codex(AgentClient):
             JsonFile(os.path.join(folder, "hooks.json"), handlers=self.hook_handlers(executable)),
         ]
 
-    def sent(self, payload: Mapping[str, Any], environ: Mapping[str, str]) -> bool:
-        return "turn_id" in payload or super().sent(payload, environ)
+    def call_directory(self, meta: Mapping[str, Any]) -> str | None:
+        return _first_absolute(_turn_metadata(meta).get("workspaces"))
+
+    def call_session(self, meta: Mapping[str, Any]) -> str | None:
+        return next(filter(_is_session_id, (meta.get("sessionId"), _turn_metadata(meta).get("session_id"))), None)
+
+    def recognizes(self, payload: Mapping[str, Any], environ: Mapping[str, str]) -> bool:
+        return "turn_id" in payload or super().recognizes(payload, environ)
 
     def adapt(self, event: dict[str, Any]) -> None:
         """Add how a command ended: hooks get only its output; the exit code is in the transcript, which is written
@@ -57,6 +70,30 @@ class Codex(AgentClient):
         if entry["type"] != "response_item" or message["type"] != "message" or message["role"] != "assistant":
             return ""
         return "\n".join(text_of(block, "text") for block in message["content"])
+
+
+def _turn_metadata(meta: Mapping[str, Any]) -> dict[str, Any]:
+    turn = meta.get(_TURN_METADATA)
+    if isinstance(turn, str):
+        try:
+            turn = thin_json.loads(turn)
+        except (ValueError, RecursionError):
+            return {}
+    return turn if isinstance(turn, dict) else {}
+
+
+def _first_absolute(node: object, depth: int = _NESTED_WORKSPACES) -> str | None:
+    """Return the first absolute path in a text, a list, or an object's names and then values."""
+    if isinstance(node, str):
+        return node if is_absolute(node) else None
+    if depth == 0 or not isinstance(node, dict | list):
+        return None
+    inner = [*node, *node.values()] if isinstance(node, dict) else node
+    return next(filter(None, (_first_absolute(part, depth - 1) for part in inner)), None)
+
+
+def _is_session_id(value: object) -> bool:
+    return isinstance(value, str) and 0 < len(value) <= limits.MAX_SESSION_ID_CHARS and not has_control(value)
 
 
 def _exit_code(transcript: str, call: str) -> int | None:

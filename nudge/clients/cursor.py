@@ -6,7 +6,8 @@ from __future__ import annotations
 import json
 import os
 
-from nudge.clients.client import NAME, TOOLS, AgentClient, Home, text_of
+from nudge.clients.client import NAME, TOOLS, AgentClient, Home
+from nudge.thin_json import text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,8 +69,8 @@ class Cursor(AgentClient):
         command = self.hook_command(executable)
         return {event: {**command, "timeout": self.hook_timeout(event)} for event in self.wired_events}
 
-    def sent(self, payload: Mapping[str, Any], environ: Mapping[str, str]) -> bool:
-        return "cursor_version" in payload or "conversation_id" in payload or super().sent(payload, environ)
+    def recognizes(self, payload: Mapping[str, Any], environ: Mapping[str, str]) -> bool:
+        return "cursor_version" in payload or "conversation_id" in payload or super().recognizes(payload, environ)
 
     def adapt(self, event: dict[str, Any]) -> None:
         for name, other in _FIELDS.items():

@@ -116,9 +116,7 @@ def find(environ: Mapping[str, str] = os.environ) -> Executable:
         raise Invalid("the command nudge is not on PATH; install it, for example with: uv tool install nudge-mcp")
     absolute = os.path.abspath(path)
     if _CACHE.search(absolute):
-        raise Invalid(
-            "this nudge runs from a cache that is emptied now and then; install it for good: uv tool install nudge-mcp"
-        )
+        raise Invalid("this nudge runs from a temporary cache; install it permanently: uv tool install nudge-mcp")
     return Executable(_behind_shim(absolute, environ) or absolute)
 
 

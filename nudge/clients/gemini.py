@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import os
 
-from nudge.clients.client import NAME, AgentClient, Home, text_of
+from nudge.clients.client import NAME, AgentClient, Home
+from nudge.thin_json import text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class Gemini(AgentClient):
         "google_web_search": "web_search",
     }
     arguments: Mapping[str, str] = {"dir_path": "path", "agent_name": "subagent_type"}
+    prompt_blocks = (*AgentClient.prompt_blocks, "hook_context")  # the text of our own SessionStart hook
     assistant_mark = b'"gemini"'
     action_marks = (b'"toolCalls"',)
 
@@ -67,7 +69,7 @@ class Gemini(AgentClient):
             for event, handler in super().hook_handlers(executable).items()
         }
 
-    def started(self, environ: Mapping[str, str]) -> bool:
+    def recognizes_environ(self, environ: Mapping[str, str]) -> bool:
         return bool(environ.get("GEMINI_CLI"))
 
     def adapt(self, event: dict[str, Any]) -> None:

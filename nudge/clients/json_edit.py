@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from nudge.clients.text_edit import EditBuffer, Malformed, line_at
+from nudge.clients.text_edit import EditBuffer, Malformed
 from nudge.limits import MAX_JSON_DEPTH
+from nudge.text import line_at
 
 Path = Sequence[str]
 
@@ -81,7 +82,7 @@ class Document:
 @lru_cache(maxsize=4)
 def parse(text: str) -> Document:
     """Cached: one edit parses the same text several times, and a client's state can have megabytes."""
-    return _Parser(text).document()
+    return _JsonParser(text).document()
 
 
 def load(text: str) -> Any:
@@ -90,7 +91,7 @@ def load(text: str) -> Any:
     return None if root is None else root.value()
 
 
-class _Parser:
+class _JsonParser:
     def __init__(self, text: str) -> None:
         self._text = text
         self._at = self._tail = 0
@@ -101,7 +102,7 @@ class _Parser:
         root = self._value(0) if self._at < len(self._text) else None
         self._skip()
         if self._at < len(self._text):
-            raise self._error("something follows the end of the document")
+            raise self._error("there is text after the end of the document")
         return Document(root, self._tail)
 
     def _value(self, depth: int) -> JsonNode:

@@ -26,7 +26,12 @@ def get(name: str) -> AgentClient:
 
 
 def all_clients() -> tuple[AgentClient, ...]:
-    return (*map(_load, _MODULES), *_without_hooks().values())
+    return (*with_hooks(), *_without_hooks().values())
+
+
+def with_hooks() -> tuple[AgentClient, ...]:
+    """Return the clients that have a module of their own."""
+    return tuple(map(_load, _MODULES))
 
 
 def names() -> tuple[str, ...]:
@@ -40,14 +45,9 @@ def detect(payload: Mapping[str, Any], environ: Mapping[str, str]) -> AgentClien
     if isinstance(name, str) and name in _MODULES:
         return _load(name)
     for client in map(_load, _MODULES):
-        if client.sent(payload, environ):
+        if client.recognizes(payload, environ):
             return client
-    return next((client for client in map(_load, _MODULES) if client.started(environ)), None) or _unknown()
-
-
-def translate(payload: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Any]:
-    """Return a hook's payload in the terms that `history` understands (see `AgentClient.translate`)."""
-    return detect(payload, environ).translate(payload)
+    return next((client for client in map(_load, _MODULES) if client.recognizes_environ(environ)), None) or _unknown()
 
 
 def _load(name: str) -> AgentClient:
@@ -59,8 +59,9 @@ def _load(name: str) -> AgentClient:
 
 def _unknown() -> AgentClient:
     client = AgentClient()
-    client.tools, client.arguments = {}, {}
+    client.tools, client.arguments, client.prompt_blocks = {}, {}, ()
     for other in map(_load, _MODULES):
+        client.prompt_blocks = tuple(dict.fromkeys((*client.prompt_blocks, *other.prompt_blocks)))
         client.tools = {**client.tools, **other.tools}
         client.arguments = {**client.arguments, **other.arguments}
     return client

@@ -16,10 +16,6 @@ class Malformed(ValueError):
         self.problem, self.line = problem, line
 
 
-def line_at(text: str, position: int) -> int:
-    return text.count("\n", 0, position) + 1
-
-
 @dataclass(frozen=True, slots=True)
 class _Piece:
     text: str

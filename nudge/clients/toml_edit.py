@@ -42,7 +42,7 @@ def add(buffer: EditBuffer, parent: str, name: str, lines: list[str]) -> None:
     lead = "" if not text else newline if text.endswith("\n") else newline * 2
     buffer.insert(len(text), lead + newline.join([OPENING, f"[{parent}.{name}]", *lines, CLOSING]) + newline)
     if not _reads_as_table(buffer.text, parent, name):
-        raise Malformed(f"{parent} is written so that no [{parent}.{name}] can follow; write its entries as tables")
+        raise Malformed(f"{parent} cannot be extended with [{parent}.{name}]; write its entries as tables")
 
 
 def _reads_as_table(text: str, parent: str, name: str) -> bool:

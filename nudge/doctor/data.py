@@ -14,7 +14,7 @@ from nudge.clock import boot_id, boot_seconds
 from nudge.doctor.files import remove_command
 from nudge.doctor.model import OK, Finding, Repair, Snapshot, edit_command, fail, ok, warn
 from nudge.errors import StorageFailed
-from nudge.ipc.lock import OwnerLock, is_free
+from nudge.locks import OwnerLock, is_free
 from nudge.storage import spool
 from nudge.storage.backup import damage_fix, latest_backup
 from nudge.storage.changelog import LogContents, damaged_copies, read_log
@@ -160,10 +160,10 @@ def _restore(backup: str) -> Repair:
         from nudge.ipc.client import Client
         from nudge.usecases.owned_files import restore_backup
 
-        if not is_free(os.path.join(paths.runtime_dir(), paths.LOCK)):
+        if not is_free(paths.lock_file()):
             Client(autostart=False).call("nudge.stop", {"force": False, "forget": False}, start=False)
-        kept = restore_backup(backup)
-        return f"restored {backup}; the damaged history is kept: {kept}"
+        damaged_copy = restore_backup(backup)
+        return f"restored {backup}; the damaged history is kept: {damaged_copy}"
 
     return repair
 
@@ -203,14 +203,16 @@ def _checkpoint(path: str) -> Repair:
 
 def check_spool(snapshot: Snapshot) -> Iterator[Finding]:
     counts = spool.counts(snapshot.directory)
+    waiting = "1 event waits" if counts["files"] == 1 else f"{counts['files']} events wait"
     if counts["files"] and snapshot.status is None and snapshot.silent is None:
         start = "nudge ls" if snapshot.settings.autostart else "nudge serve"
-        message = f"{counts['files']} events wait for a server, which starts with any command that needs one"
+        message = f"{waiting} for a server, which starts with any command that needs one"
         yield warn("spool", message, start)
     else:
-        yield ok("spool", f"{counts['files']} events wait")
+        yield ok("spool", waiting)
     if counts["dropped"]:
-        message = f"{counts['dropped']} events were dropped: the spool was full, or they could not be understood"
+        dropped = "1 event was" if counts["dropped"] == 1 else f"{counts['dropped']} events were"
+        message = f"{dropped} dropped: the spool was full, or an event could not be understood"
         yield warn("dropped events", message, "nudge doctor --fix", _reset_dropped(snapshot.directory))
 
 

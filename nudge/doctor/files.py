@@ -135,9 +135,9 @@ def _access(path: str, forbidden: int) -> Finding | None:
     verb, finding = ("changed", fail) if mode & _OTHERS_WRITE else ("read", warn)
     if not _is_ours(status):
         return finding("data", f"{path} belongs to another user, and can be {verb} by others", f"ls -ld {quote(path)}")
-    wanted = mode & ~(_OTHERS if forbidden == _OTHERS else _OTHERS_WRITE)
+    new_mode = mode & ~(_OTHERS if forbidden == _OTHERS else _OTHERS_WRITE)
     message = f"{path} can be {verb} by others ({mode:04o})"
-    return finding("data", message, f"chmod {wanted:o} {quote(target)}", chmod(target, wanted))
+    return finding("data", message, f"chmod {new_mode:o} {quote(target)}", chmod(target, new_mode))
 
 
 def _shared_parent(database: str) -> Finding | None:

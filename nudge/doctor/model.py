@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from shlex import quote
 from typing import Any
 
-from nudge import config, paths
+from nudge import config, locks, paths
 from nudge.config import Settings
 from nudge.errors import NudgeError, Unavailable
-from nudge.ipc import lock
 
 OK, WARN, FAIL = "ok", "warn", "fail"
 
@@ -96,7 +95,7 @@ class Snapshot:
 
     @property
     def has_no_server(self) -> bool:
-        return lock.is_free(self.path(paths.LOCK))
+        return locks.is_free(self.path(paths.LOCK))
 
 
 def _ask_server() -> tuple[dict[str, Any] | None, str | None]:

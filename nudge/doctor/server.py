@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import stat
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
@@ -15,7 +14,7 @@ from nudge import config, limits, paths
 from nudge.doctor.files import chmod, clear_leftovers, remove
 from nudge.doctor.model import Finding, Snapshot, edit_command, fail, ok, warn
 from nudge.ipc import endpoint, holder
-from nudge.ipc.endpoint import Endpoint
+from nudge.ipc.endpoint import Endpoint, is_port_free
 from nudge.setting_table import SETTINGS
 
 _OTHER_VARIABLES = ("NUDGE_RUNTIME_DIR", "NUDGE_CONFIG", "NUDGE_TEST_LONG")  # known, but no settings
@@ -46,6 +45,9 @@ def _setting_warnings(snapshot: Snapshot) -> Iterator[Finding]:
         for difference in config.differences(snapshot.environ, port=snapshot.status.get("port")):
             message = f"the running server does not use your setting {difference}"
             yield warn("settings", message, "nudge stop, then start it again")
+        for difference in config.file_differences(snapshot.environ):
+            message = f"the running server does not use {difference}"
+            yield warn("settings", message, "nudge stop, then nudge serve with that value as a flag")
         for member in snapshot.status.get("members") or ():
             for difference in member.get("differs") or ():
                 message = (
@@ -60,9 +62,9 @@ def _setting_warnings(snapshot: Snapshot) -> Iterator[Finding]:
 
 def _misspelled_variables(environ: Mapping[str, str]) -> Iterator[Finding]:
     """A variable that is no setting, but nearly has the name of one. Others may belong to another program."""
-    known = {setting.variable for setting in SETTINGS}.union(_OTHER_VARIABLES)
-    for name in sorted(name for name in environ if name.startswith("NUDGE_") and name not in known):
-        if near := get_close_matches(name, known, n=1, cutoff=_NEAR):
+    variables = {setting.variable for setting in SETTINGS}.union(_OTHER_VARIABLES)
+    for name in sorted(name for name in environ if name.startswith("NUDGE_") and name not in variables):
+        if near := get_close_matches(name, variables, n=1, cutoff=_NEAR):
             yield warn("settings", f"{name} is no setting and is ignored; did you mean {near[0]}?", f"unset {name}")
 
 
@@ -144,43 +146,31 @@ def _socket(path: str) -> Finding:
 
 
 def check_port(snapshot: Snapshot) -> Iterator[Finding]:
-    wanted = snapshot.settings.port
+    configured_port = snapshot.settings.port
     listening = None if snapshot.status is None else snapshot.status.get("port")
     published = endpoint.read(snapshot.directory) if snapshot.silent is not None else None
     if published is not None and published.port is not None:
         yield ok("port", f"{published.port} is held by the server that does not answer (pid {published.pid})")
-    elif snapshot.status is None and is_port_free(wanted):
-        yield ok("port", f"{wanted} is free")
+    elif snapshot.status is None and is_port_free(configured_port):
+        yield ok("port", f"{configured_port} is free")
     elif snapshot.status is None:
-        message = f"{wanted} is held by another program; a server will take the next free one"
-        yield warn("port", message, _list_listeners(wanted))
+        message = f"{configured_port} is held by another program; a server will take the next free one"
+        yield warn("port", message, _list_listeners(configured_port))
     elif listening is None:
-        message = f"the server found no free port from {wanted} on; only the socket is served"
-        yield warn("port", message, _list_listeners(wanted))
+        message = f"the server found no free port from {configured_port} on; only the socket is served"
+        yield warn("port", message, _list_listeners(configured_port))
     elif not answers_health(listening):
         message = f"the server does not answer on {listening}; agents and commands use the socket, scripts cannot"
         yield warn("port", message, _list_listeners(listening))
-    elif listening == wanted or is_port_free(wanted):
+    elif listening == configured_port or is_port_free(configured_port):
         yield ok("port", f"{listening} is held by the server")
     else:
-        message = f"{wanted} is held by another program; the server listens on {listening}"
-        yield warn("port", message, _list_listeners(wanted))
+        message = f"{configured_port} is held by another program; the server listens on {listening}"
+        yield warn("port", message, _list_listeners(configured_port))
 
 
 def _list_listeners(port: int) -> str:
     return f"lsof -nP -iTCP:{port} -sTCP:LISTEN"
-
-
-def is_port_free(port: int) -> bool:
-    """Whether a server could bind the port. Tries to bind it: connecting would disturb the program that listens
-    there."""
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True
 
 
 def answers_health(port: int) -> bool:

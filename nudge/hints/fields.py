@@ -60,7 +60,7 @@ def parse_list(raw: object, field: str, most: int, parse: Callable[[object, str]
     if not isinstance(raw, list):
         raise Invalid("must be a list", field=field)
     if len(raw) > most:
-        raise Invalid(f"must hold at most {most} items", field=field)
+        raise Invalid(f"must have at most {most} items", field=field)
     return list(dict.fromkeys(parse(item, f"{field}[{index}]") for index, item in enumerate(raw)))
 
 

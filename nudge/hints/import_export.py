@@ -88,20 +88,20 @@ class IncomingHint:
 
 def read_payload(payload: object, now: float, admission: Admission) -> list[IncomingHint]:
     """Return every hint of a payload. Raises Invalid for the whole payload if one is malformed."""
-    given = parse_object(payload, "payload", _PAYLOAD_FIELDS)
-    read_header({name: content for name, content in given.items() if name != "components"})
-    return list(read_components(require(given, "components", "payload"), now, admission, set()))
+    fields = parse_object(payload, "payload", _PAYLOAD_FIELDS)
+    read_header({name: content for name, content in fields.items() if name != "components"})
+    return list(read_components(require(fields, "components", "payload"), now, admission, set()))
 
 
 def read_header(header: object) -> None:
     """Check the fields of a payload besides its components."""
-    given = parse_object(header, "payload", _PAYLOAD_FIELDS[:-1])
-    if "schema_version" in given:  # a file that was written by hand need not have it
-        _check_version(given["schema_version"])
-    if "created_at" in given:
-        parse_timestamp(given["created_at"], "payload.created_at")
-    if "session_id" in given:
-        parse_text(given["session_id"], "payload.session_id", limits.MAX_NAME_CHARS)
+    fields = parse_object(header, "payload", _PAYLOAD_FIELDS[:-1])
+    if "schema_version" in fields:  # a file that was written by hand need not have it
+        _check_version(fields["schema_version"])
+    if "created_at" in fields:
+        parse_timestamp(fields["created_at"], "payload.created_at")
+    if "session_id" in fields:
+        parse_text(fields["session_id"], "payload.session_id", limits.MAX_NAME_CHARS)
 
 
 def read_components(
@@ -135,8 +135,10 @@ def _entries(components: object) -> Iterator[tuple[str, str, object, str]]:
         for key, raw, path in _members(hints, f"{at}.hints"):
             if isinstance(raw, list):
                 yield from ((component, key, variant, f"{path}[{number}]") for number, variant in enumerate(raw))
-            else:
+            elif isinstance(raw, (str, dict)):
                 yield component, key, raw, path
+            else:
+                raise Invalid("must be a text, an object or a list", field=path)
 
 
 def _members(raw: object, path: str) -> Iterator[tuple[str, Any, str]]:
@@ -151,7 +153,7 @@ def _read_hint(component: str, key: str, raw: object, now: float, path: str, adm
     if isinstance(raw, str):
         raw = {"value": raw}
     if not isinstance(raw, dict):
-        raise Invalid("must be an object", field=path)
+        raise Invalid("must be a text or an object", field=path)
     redacted = raw.get("redacted", False)
     if not isinstance(redacted, bool):
         raise Invalid("must be true or false", field=f"{path}.redacted")
@@ -171,7 +173,7 @@ def _refusal(hint: Hint, redacted: bool, admission: Admission) -> str | None:
 
 
 @dataclass(slots=True)
-class _Report:
+class _ImportReport:
     """The result of an import. All skipped hints are counted; the first ones have a reason."""
 
     puts: list[Hint] = field(default_factory=list)
@@ -196,43 +198,45 @@ def decide_import(
     index: HintIndex, admission: Admission, now: float, incoming: Iterable[IncomingHint], mode: str
 ) -> Decision:
     """Decide what an import changes in the current store."""
-    report = _Report()
-    named = set()
+    report = _ImportReport()
+    identities = set()
     for one in incoming:
-        named.add(one.hint.identity)
-        held = index.live(one.hint.identity, now)
-        reason = one.refusal or ("expired" if not one.hint.live_at(now) else _why_it_stays(held, one, mode))
+        identities.add(one.hint.identity)
+        current = index.live(one.hint.identity, now)
+        reason = one.refusal or ("expired" if not one.hint.live_at(now) else _why_it_stays(current, one, mode))
         if reason:
             report.skip(one.hint, reason)
         else:
-            report.puts.append(one.hint if held is None else _replacement(held, one, now))
+            report.puts.append(one.hint if current is None else _replacement(current, one, now))
     # A hint that the payload names without being able to set it, such as a secret without its value, is not removed.
-    removed = [hint for hint in index if hint.identity not in named] if mode == "replace" else []
+    removed = [hint for hint in index if hint.identity not in identities] if mode == "replace" else []
     report.removed = sum(hint.live_at(now) for hint in removed)
     change = Change(tuple(report.puts), tuple(hint.identity for hint in removed))
     return Decision(admission.make_room(index, change, now), report.to_wire())
 
 
-def _replacement(held: Hint, one: IncomingHint, now: float) -> Hint:
-    """A hint without a time, written by hand, replaces the stored one like a `set`: its use count is kept."""
+def _replacement(current: Hint, one: IncomingHint, now: float) -> Hint:
+    """A hint without a time, written by hand, replaces the current one like a `set`: its use count is kept."""
     if one.has_time:
-        return _numbered_after(held, one.hint)
-    return next_version(held, held.component, held.key, one.hint.value, one.hint.meta, now)
+        return _numbered_after(current, one.hint)
+    new = next_version(current, current.component, current.key, one.hint.value, one.hint.meta, now)
+    return replace(new, basis=one.hint.basis)
 
 
-def _numbered_after(held: Hint, new: Hint) -> Hint:
-    """Return the new hint with a version above that of the stored one if the content differs: an `if_match_version`
+def _numbered_after(current: Hint, new: Hint) -> Hint:
+    """Return the new hint with a version above that of the current one if the content differs: an `if_match_version`
     with a version that a caller has read must then fail."""
-    changed = held.value != new.value or held.meta != new.meta
-    return replace(new, version=min(max(new.version, held.version + changed), limits.MAX_VERSION))
+    changed = current.value != new.value or current.meta != new.meta
+    version = min(max(new.version, current.version + changed), limits.MAX_VERSION)
+    return replace(new, version=version, credits=current.credits)
 
 
-def _why_it_stays(held: Hint | None, new: IncomingHint, mode: str) -> str | None:
-    if held is None or mode == "replace":
+def _why_it_stays(current: Hint | None, new: IncomingHint, mode: str) -> str | None:
+    if current is None or mode == "replace":
         return None
     if mode == "skip":
         return "already here"
     if not new.has_time:  # written by hand: the file wins
-        is_same = (new.hint.value, new.hint.meta) == (held.value, held.meta)
+        is_same = (new.hint.value, new.hint.meta) == (current.value, current.meta)
         return "already here, unchanged" if is_same else None
-    return None if new.hint.updated_at > held.updated_at else "not newer than the one here"
+    return None if new.hint.updated_at > current.updated_at else "not newer than the one here"

@@ -123,7 +123,7 @@ class HintIndex:
     def component_count(self) -> int:
         return len(self._sizes)
 
-    def expired(self, now: float) -> list[Hint]:
+    def find_expired(self, now: float) -> list[Hint]:
         return [hint for hint in self._all.values() if not hint.live_at(now)]
 
     # Changing

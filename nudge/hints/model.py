@@ -26,6 +26,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TIMES = ("created_at", "updated_at", "last_used_at")
 _WIRE_FIELDS = ("value", "meta", "version", *_TIMES, "use_count")
 _RECORD_FIELDS = ("component", "key", *_WIRE_FIELDS, "last_seen")
+_OPTIONAL_FIELDS = ("basis", "credits")  # of a record
 
 
 # Meta
@@ -34,11 +35,11 @@ _RECORD_FIELDS = ("component", "key", *_WIRE_FIELDS, "last_seen")
 def parse_meta(raw: object, field: str = "meta") -> dict[str, Any]:
     """Return the given fields, without defaults: a stored default could never change. Null counts as not given, and an
     empty scope as no scope."""
-    given = parse_object({} if raw is None else raw, field, tuple(_META_PARSERS))
+    fields = parse_object({} if raw is None else raw, field, tuple(_META_PARSERS))
     meta = {
-        name: parse(given[name], f"{field}.{name}")
+        name: parse(fields[name], f"{field}.{name}")
         for name, parse in _META_PARSERS.items()
-        if given.get(name) is not None
+        if fields.get(name) is not None
     }
     if not meta.get("scope", True):
         del meta["scope"]
@@ -96,6 +97,9 @@ class Hint:
     """Its texts as UTF-8, one per line: a regular expression is matched against this first."""
     basis: dict[str, str] | None = field(default=None, compare=False, repr=False)
     """The files of the repo that it depends on, each with a digest of its content. Not on the wire."""
+    credits: dict[str, int] | None = field(default=None, compare=False, repr=False)
+    """How often it was credited in each project, if its scope names no place: `use_count` is the sum over all projects.
+    Not on the wire."""
 
     @classmethod
     def of(
@@ -112,6 +116,7 @@ class Hint:
         use_count: int = 0,
         last_seen: float | None = None,
         basis: dict[str, str] | None = None,
+        credits: dict[str, int] | None = None,
     ) -> Self:
         """Create a hint from parsed parts; scope, expiry and texts are derived from them."""
         lifetime = parse_ttl(meta.get("ttl", SESSION))
@@ -132,6 +137,7 @@ class Hint:
             last_seen=max(updated_at, last_used_at or 0.0) if last_seen is None else last_seen,
             blob="\n".join(text for _, text in _texts(component, key, value, meta)).encode("utf-8", "replace"),
             basis=basis,
+            credits=credits,
         )
 
     @property
@@ -155,12 +161,13 @@ class Hint:
     def to_record(self) -> dict[str, Any]:
         """The form in the change log. Times are numbers: a float survives JSON exactly."""
         record = {name: getattr(self, name) for name in _RECORD_FIELDS}
-        return {**record, "basis": self.basis} if self.basis else record
+        return {**record, **{name: content for name in _OPTIONAL_FIELDS if (content := getattr(self, name))}}
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Self:
         """The inverse of `to_record`, without checks: a record is checked before it is written, and has a checksum."""
-        return cls.of(**{name: record[name] for name in _RECORD_FIELDS}, basis=record.get("basis"))
+        optional = {name: record[name] for name in _OPTIONAL_FIELDS if name in record}
+        return cls.of(**{name: record[name] for name in _RECORD_FIELDS}, **optional)
 
     def to_wire(self) -> dict[str, Any]:
         """The form that callers get. A copy, so that a change of the answer does not reach the store."""
@@ -192,22 +199,23 @@ def _texts(component: str, key: str, value: Any, meta: dict[str, Any]) -> list[t
     return [*((name, text) for name, text in fields if text), *(("tag", tag) for tag in meta.get("tags", ()))]
 
 
-def next_version(held: Hint | None, component: str, key: str, value: Any, meta: dict[str, Any], now: float) -> Hint:
-    """Return the hint that replaces `held`, with a new value and meta. It keeps the use count and the time of creation,
-    and is always newer."""
-    if held is None:
+def next_version(current: Hint | None, component: str, key: str, value: Any, meta: dict[str, Any], now: float) -> Hint:
+    """Return the hint that replaces `current`, with a new value and meta. It keeps the use count and the time of
+    creation, and is always newer."""
+    if current is None:
         return Hint.of(component, key, value, meta, created_at=microseconds(now), updated_at=microseconds(now))
     return Hint.of(
         component,
         key,
         value,
         meta,
-        version=min(held.version + 1, limits.MAX_VERSION),  # only an import can reach the limit
-        created_at=held.created_at,
-        updated_at=microseconds(max(now, held.updated_at + 1e-6)),
-        last_used_at=held.last_used_at,
-        use_count=held.use_count,
+        version=min(current.version + 1, limits.MAX_VERSION),  # only an import can reach the limit
+        created_at=current.created_at,
+        updated_at=microseconds(max(now, current.updated_at + 1e-6)),
+        last_used_at=current.last_used_at,
+        use_count=current.use_count,
         last_seen=microseconds(now),
+        credits=current.credits,
     )
 
 
@@ -216,20 +224,20 @@ def hint_from_wire(component: str, key: str, raw: object, now: float, path: str 
 
     A time in the future, from a clock that is ahead, becomes now: a TTL starts at the last set and must not end late,
     and every later `set` would have to be later still."""
-    given = parse_object(raw, path, _WIRE_FIELDS)
+    fields = parse_object(raw, path, _WIRE_FIELDS)
     latest = microseconds(now)
-    times = {name: min(parse_timestamp(given[name], f"{path}.{name}"), latest) for name in _TIMES if name in given}
+    times = {name: min(parse_timestamp(fields[name], f"{path}.{name}"), latest) for name in _TIMES if name in fields}
     updated_at = times.get("updated_at", latest)
     return Hint.of(
         component,
         key,
-        parse_value(require(given, "value", path), f"{path}.value"),
-        parse_meta(given.get("meta"), f"{path}.meta"),
-        version=parse_whole(given.get("version", 1), f"{path}.version", 1, limits.MAX_VERSION),
+        parse_value(require(fields, "value", path), f"{path}.value"),
+        parse_meta(fields.get("meta"), f"{path}.meta"),
+        version=parse_whole(fields.get("version", 1), f"{path}.version", 1, limits.MAX_VERSION),
         created_at=times.get("created_at", updated_at),
         updated_at=updated_at,
         last_used_at=times.get("last_used_at"),
-        use_count=parse_whole(given.get("use_count", 0), f"{path}.use_count", 0, limits.MAX_USE_COUNT),
+        use_count=parse_whole(fields.get("use_count", 0), f"{path}.use_count", 0, limits.MAX_USE_COUNT),
         last_seen=latest,
     )
 

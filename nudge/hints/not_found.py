@@ -89,9 +89,9 @@ def _close(name: str, names: Iterable[str]) -> list[str]:
     return get_close_matches(name, alike, n=limits.MAX_NEAR, cutoff=0.7)
 
 
-def no_such_variant(component: str, key: str, held: list[Hint]) -> NotFound:
+def no_such_variant(component: str, key: str, variants: list[Hint]) -> NotFound:
     """The error for a scope that none of the variants has."""
-    scopes = [fresh(hint.scope.wire) for hint in held[: limits.MAX_WHY_NOT]]
+    scopes = [fresh(hint.scope.wire) for hint in variants[: limits.MAX_WHY_NOT]]
     return _not_found(f"{component}/{key} has no variant with that scope", component, key, [], scopes=scopes)
 
 

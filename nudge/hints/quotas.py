@@ -81,7 +81,7 @@ class Admission:
         """Return the change; if it does not fit otherwise, with the removal of expired hints. Raises QuotaExceeded."""
         if self._overflow(index, change) is None:
             return change
-        swept = replace(change, removals=(*change.removals, *(hint.identity for hint in index.expired(now))))
+        swept = replace(change, removals=(*change.removals, *(hint.identity for hint in index.find_expired(now))))
         refusal = self._overflow(index, swept)
         if refusal:
             raise refusal
@@ -123,8 +123,8 @@ def _asks_for_too_many(index: HintIndex, change: Change) -> bool:
     if len(asked - index.env_names()) <= max(limits.MAX_ENV_NAMES - len(index.env_names()), 0):
         return False
     removed = _removed(index, change)
-    kept = asked.union(*(hint.scope.env_names for hint in index if hint.identity not in removed))
-    return len(kept) > max(limits.MAX_ENV_NAMES, len(index.env_names()))
+    names = asked.union(*(hint.scope.env_names for hint in index if hint.identity not in removed))
+    return len(names) > max(limits.MAX_ENV_NAMES, len(index.env_names()))
 
 
 def _removed(index: HintIndex, change: Change) -> set[Identity]:

@@ -92,7 +92,7 @@ def usage_reasons(hint: Hint, now: float) -> list[str]:
         age = now - used_at
         reasons.append(f"recently used ({ago(age)})" if age < WEEK else f"last used {ago(age)}")
     if hint.use_count:
-        here = " here" if hint.scope.size else ""  # a hint without a scope may have worked elsewhere
+        here = " here" if hint.scope.names_place else ""  # another hint may have worked elsewhere
         last = "" if used_at is None else f", last {ago(now - used_at)}"
         reasons.append(f"worked {hint.use_count} time{'s' * (hint.use_count > 1)}{here}{last}")
     if "priority" in hint.meta:

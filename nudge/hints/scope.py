@@ -58,6 +58,11 @@ class Scope:
         self.env_names = frozenset((*wire.get("env_required", ()), *wire.get("env_match", {})))
         self._gates: tuple[Gate, ...] = tuple(_GATES[name](wire[name]) for name in wire)
 
+    @property
+    def names_place(self) -> bool:
+        """Whether it holds in certain repos or directories only; os, branch and variables are the same in many."""
+        return "repo" in self.wire or "cwd_glob" in self.wire
+
     def check(self, context: Context) -> Verdict:
         if not self._gates:
             return Verdict(True, ["no scope: applies everywhere"])
@@ -88,8 +93,8 @@ def _shared(key: str) -> Scope:
 def parse_scope(raw: object, field: str = "meta.scope") -> Scope:
     """Return a scope in normal form: sorted, without duplicates and empty conditions. Raises Invalid or ScopeInvalid
     with the field."""
-    given = parse_object(raw, field, tuple(_GATES))
-    parsed = {name: _PARSERS[name](given[name], f"{field}.{name}") for name in _GATES if name in given}
+    fields = parse_object(raw, field, tuple(_GATES))
+    parsed = {name: _PARSERS[name](fields[name], f"{field}.{name}") for name in _GATES if name in fields}
     scope = {name: content for name, content in parsed.items() if content}
     if len(_canonical(scope)) > limits.MAX_SCOPE_CHARS:
         raise ScopeInvalid(f"must be at most {limits.MAX_SCOPE_CHARS} characters as JSON", field=field)
@@ -168,7 +173,7 @@ def _parse_env_match(raw: object, field: str) -> dict[str, str | list[str]]:
     if not isinstance(raw, dict):
         raise Invalid("must be an object of names and allowed values", field=field)
     if len(raw) > limits.MAX_SCOPE_ITEMS:
-        raise Invalid(f"must hold at most {limits.MAX_SCOPE_ITEMS} names", field=field)
+        raise Invalid(f"must have at most {limits.MAX_SCOPE_ITEMS} names", field=field)
     allowed = {}
     for name, values in raw.items():
         path = f"{field}.{printable(name)}"
@@ -278,8 +283,8 @@ class _EnvMatchGate:
         return None if actual in _several(self.allowed[name]) else f"env {name} has another value"
 
 
-def _needs(actual: str, wanted: Sequence[str]) -> str:
-    return f"{actual}, needs {either(_few(wanted))}"
+def _needs(actual: str, allowed: Sequence[str]) -> str:
+    return f"{actual}, needs {either(_few(allowed))}"
 
 
 def _all_of(names: Sequence[str]) -> str:

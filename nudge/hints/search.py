@@ -25,7 +25,7 @@ from nudge.security.regex import Regex, compile_regex
 
 
 @dataclass(frozen=True, slots=True)
-class Filters:
+class HintFilter:
     """None filters nothing. A hint needs one of the keys and one of the tags."""
 
     component: str | None
@@ -139,7 +139,7 @@ def _parse_regex(raw: object) -> Regex:
 
 
 def search(
-    index: HintIndex, now: float, filters: Filters, context: Context, limit: int
+    index: HintIndex, now: float, filters: HintFilter, context: Context, limit: int
 ) -> Generator[None, None, dict[str, Any]]:
     """Answer a query from the hints that exist when it starts.
 
@@ -158,9 +158,14 @@ def search(
         some = yield from filters.partial_candidates(filters.question, index, now, identities)
         matches += (yield from _select(some, None, context, limit + 1 - whole))[0]
     has_more, matches = len(matches) > limit, matches[:limit]
-    entries = []
+    entries: list[dict[str, Any]] = []
     slices = Slices()
+    room = limits.PAGE_BYTES
     for number, (hint, verdict) in enumerate(matches):
+        room -= hint.weight
+        if room < 0 and entries:
+            has_more = True
+            break
         is_partial = number >= whole
         reasons = [*filters.reasons(hint, is_partial=is_partial), *verdict.reasons]
         entry = _entry(rank(hint, reasons, now), now)

@@ -10,7 +10,7 @@ from typing import Any
 
 from nudge import limits
 from nudge.clock import SESSION
-from nudge.context import Context, describe_scope
+from nudge.context import Context, describe_scope, project_of
 from nudge.errors import Conflict, Invalid, NotFound
 from nudge.hints import import_export, sync
 from nudge.hints.fields import parse_name, parse_text, parse_whole
@@ -30,8 +30,8 @@ from nudge.hints.model import (
 from nudge.hints.not_found import no_such_hint, no_such_variant, no_variant_here
 from nudge.hints.quotas import Admission
 from nudge.hints.ranking import Ranked, order_key, rank
-from nudge.hints.scope import parse_scope
-from nudge.hints.search import Filters, search
+from nudge.hints.scope import parse_scope, scope_of
+from nudge.hints.search import HintFilter, search
 from nudge.hints.value import fresh, parse_value
 
 _NOTHING_TO_LOWER = "nothing to lower: no use of it is counted; if it is wrong, set it right or delete it"
@@ -95,9 +95,9 @@ class HintStore:
         parsed = merge_meta({**self._default_ttl, **parse_meta(meta)})
         new = next_version(None, name, label, parse_value(value), parsed, now)
         self._admission.refuse_secret(new)
-        held = self._index.live(new.identity, now)
-        _check_version(new, held, if_match_version)
-        hint = new if held is None else next_version(held, name, label, new.value, parsed, now)
+        current = self._index.live(new.identity, now)
+        _check_version(new, current, if_match_version)
+        hint = new if current is None else next_version(current, name, label, new.value, parsed, now)
         if basis and "repo" in hint.meta.get("scope", {}):
             hint = replace(hint, basis=basis)
         change = self._admission.make_room(self._index, Change((hint,)), now)
@@ -107,11 +107,11 @@ class HintStore:
         """Delete every variant, or the one with this scope; `{}` is the scope of the variant that applies everywhere.
         Raises NotFound."""
         name, label = parse_name(component, "component"), parse_name(key, "key")
-        wanted = None if scope is None else parse_scope(scope, "scope").key
-        held = sorted(self._live_variants(name, label, now), key=lambda hint: hint.scope.key)
-        gone = [hint for hint in held if wanted in (None, hint.scope.key)]
+        scope_key = None if scope is None else parse_scope(scope, "scope").key
+        variants = sorted(self._live_variants(name, label, now), key=lambda hint: hint.scope.key)
+        gone = [hint for hint in variants if scope_key in (None, hint.scope.key)]
         if not gone:
-            raise no_such_variant(name, label, held) if held else no_such_hint(self._index, now, name, label)
+            raise no_such_variant(name, label, variants) if variants else no_such_hint(self._index, now, name, label)
         previous = [hint.to_wire() for hint in gone]
         change = Change(removals=tuple(hint.identity for hint in gone))
         return Decision(change, {"deleted": True, "previous": previous if len(previous) > 1 else previous[0]})
@@ -128,49 +128,54 @@ class HintStore:
         only_here: bool = True,
     ) -> Generator[None, None, Decision]:
         """Credit a hint for an outcome, without a new version: the variant with the scope, or the one that `get`
-        returns in the context. If none applies and `only_here` is false, the only variant is credited."""
+        returns in the context. If none applies and `only_here` is false, the only variant is credited. The credit
+        counts for the project of the context."""
         credit = parse_whole(delta, "delta", -limits.MAX_BUMP, limits.MAX_BUMP)
         if credit == 0:
             raise Invalid("must not be 0", field="delta")
+        project = None if context is None else project_of(context.repo, context.cwd)
         if scope is not None:
-            return _credit(self._variant(now, component, key, scope), credit, now)
+            return _credit(self._variant(now, component, key, scope), credit, project, now)
         try:
-            return _credit((yield from self._best(now, component, key, context)).hint, credit, now)
+            return _credit((yield from self._best(now, component, key, context)).hint, credit, project, now)
         except NotFound:
-            held = self._live_variants(str(component), str(key), now)
-            if only_here or not held:
+            variants = self._live_variants(str(component), str(key), now)
+            if only_here or not variants:
                 raise
-        if len(held) > 1:
-            scopes = [hint.scope.wire for hint in held[: limits.MAX_WHY_NOT]]
-            rule = f"is needed: {component}/{key} has {len(held)} variants, and none applies here: "
+        if len(variants) > 1:
+            scopes = [hint.scope.wire for hint in variants[: limits.MAX_WHY_NOT]]
+            rule = f"is needed: {component}/{key} has {len(variants)} variants, and none applies here: "
             raise Invalid(rule + "; ".join(map(describe_scope, scopes)), field="scope", scopes=[*map(fresh, scopes)])
-        return _credit(held[0], credit, now)
+        return _credit(variants[0], credit, project, now)
 
     def _variant(self, now: float, component: object, key: object, scope: object) -> Hint:
         name, label = parse_name(component, "component"), parse_name(key, "key")
-        wanted = parse_scope(scope, "scope").key
-        held = self._live_variants(name, label, now)
-        for hint in held:
-            if hint.scope.key == wanted:
+        scope_key = parse_scope(scope, "scope").key
+        variants = self._live_variants(name, label, now)
+        for hint in variants:
+            if hint.scope.key == scope_key:
                 return hint
-        raise no_such_variant(name, label, held) if held else no_such_hint(self._index, now, name, label)
+        raise no_such_variant(name, label, variants) if variants else no_such_hint(self._index, now, name, label)
 
-    def decide_credit(self, now: float, identity: Identity, credit: int) -> Decision | None:
-        """Credit one variant, whichever `get` would return; None when it is gone."""
-        held = self._index.live(identity, now)
-        return None if held is None else _credit(held, credit, now)
+    def decide_credit(self, now: float, identity: Identity, credit: int, project: str | None) -> Decision | None:
+        """Credit one variant for an outcome in a project, whichever `get` would return; None when it is gone."""
+        current = self._index.live(identity, now)
+        return None if current is None else _credit(current, credit, project, now)
 
     def decide_basis(self, now: float, identity: Identity, basis: dict[str, str]) -> Decision | None:
         """Update the files that a hint depends on; None when they are the same, or the hint is gone."""
-        held = self._index.live(identity, now)
-        if held is None or held.basis == basis:
+        current = self._index.live(identity, now)
+        if current is None or current.basis == basis:
             return None
-        return Decision(Change((replace(held, basis=basis),)), {})
+        return Decision(Change((replace(current, basis=basis),)), {})
 
     def decide_import(self, now: float, payload: object, mode: object = "merge") -> Decision:
         chosen = import_export.parse_mode(mode)
-        incoming = import_export.read_payload(payload, now, self._admission)
-        return self.decide_incoming(now, incoming, chosen)
+        return self.decide_incoming(now, self.read_payload(now, payload), chosen)
+
+    def read_payload(self, now: float, payload: object) -> list[IncomingHint]:
+        """Return the checked hints of a whole import. Of the store, it reads only the rules."""
+        return import_export.read_payload(payload, now, self._admission)
 
     def read_page(self, now: float, components: object, seen: set[Identity]) -> Iterator[IncomingHint]:
         """Yield the checked hints of one page of an import. Of the store, it reads only the rules."""
@@ -199,13 +204,13 @@ class HintStore:
         seen = dict(islice(self._seen.items(), limits.APPENDED_HINTS))
         for identity in seen:
             del self._seen[identity]
-        held = [self._index.get(identity) for identity in seen if identity in self._index]
-        puts = [replace(hint, last_seen=seen[hint.identity]) for hint in held]
+        hints = [self._index.get(identity) for identity in seen if identity in self._index]
+        puts = [replace(hint, last_seen=seen[hint.identity]) for hint in hints]
         removals = [hint.identity for hint in self._index if not hint.live_at(now) or self._is_idle(hint, now)]
-        kept = {hint.identity for hint in puts if hint.live_at(now)} | self._seen.keys()
+        live_identities = {hint.identity for hint in puts if hint.live_at(now)} | self._seen.keys()
         return Change(
-            tuple(hint for hint in puts if hint.identity in kept),
-            tuple(identity for identity in removals if identity not in kept),
+            tuple(hint for hint in puts if hint.identity in live_identities),
+            tuple(identity for identity in removals if identity not in live_identities),
         )
 
     def _is_idle(self, hint: Hint, now: float) -> bool:
@@ -240,9 +245,21 @@ class HintStore:
         context: Context | None = None,
         limit: object = None,
     ) -> Generator[None, None, dict[str, Any]]:
-        filters = Filters.parse(component, keys, tags, text, regex)
+        filters = HintFilter.parse(component, keys, tags, text, regex)
         most = parse_whole(limits.DEFAULT_QUERY_LIMIT if limit is None else limit, "limit", 1, limits.MAX_QUERY_LIMIT)
         return (yield from search(self._index, now, filters, context or Context(), most))
+
+    def drop_unproven(self, hits: Iterable[dict[str, Any]], project: str | None) -> list[dict[str, Any]]:
+        """Of the hits of a query, keep those that say something about a project: their scope names a place, or they
+        were credited in the project."""
+        return [hit for hit in hits if self._is_about(hit, project)]
+
+    def _is_about(self, hit: dict[str, Any], project: str | None) -> bool:
+        scope = scope_of(hit["hint"]["meta"].get("scope", {}))
+        identity = (hit["component"], hit["key"], scope.key)
+        if scope.names_place or project is None or identity not in self._index:
+            return scope.names_place
+        return project in (self._index.get(identity).credits or ())
 
     def list_components(
         self, now: float, component: object = None, context: Context | None = None, offset: int = 0
@@ -259,17 +276,17 @@ class HintStore:
                 eligible[hint.component] = eligible.get(hint.component, 0) + hint.scope.check(context).eligible
                 yield
             return {"components": [{**row, "eligible_count": eligible[row["name"]]} for row in _count(live)]}
-        held = [hint for hint in self._index.component(parse_name(component, "component")) if hint.live_at(now)]
-        held.sort(key=lambda hint: hint.identity)
+        live_hints = [hint for hint in self._index.component(parse_name(component, "component")) if hint.live_at(now)]
+        live_hints.sort(key=lambda hint: hint.identity)
         hints: list[dict[str, Any]] = []
         room = limits.PAGE_BYTES
-        for hint in held[offset:]:
+        for hint in live_hints[offset:]:
             room -= hint.weight
             if room < 0 and hints:
-                return {"components": _count(held), "hints": hints, "more": True}
+                return {"components": _count(live_hints), "hints": hints, "more": True}
             hints.append(_list_entry(hint, context or Context()))
             yield
-        return {"components": _count(held), "hints": hints}
+        return {"components": _count(live_hints), "hints": hints}
 
     def count_missing(self, now: float, identities: Iterable[Identity]) -> int:
         """Return how many of these variants do not exist."""
@@ -290,10 +307,10 @@ class HintStore:
             if variants := [hint for hint in self._index.variants(component, key) if hint.live_at(now)]:
                 yield sorted(variants, key=lambda hint: hint.identity)
 
-    def export(self, now: float, *, component: object = None, reveal: bool = False) -> dict[str, Any]:
-        """Return the live hints; secrets without their value unless `reveal`."""
-        hints = self.live_hints(now, component)
-        components = import_export.export_components(hints, reveal)
+    def export(self, now: float) -> dict[str, Any]:
+        """Return the live hints; secrets without their value."""
+        hints = self.live_hints(now)
+        components = import_export.export_components(hints, reveal=False)
         return {"payload": {**self.export_header(hints), "components": components}}
 
     def export_header(self, hints: Sequence[Hint]) -> dict[str, Any]:
@@ -331,21 +348,37 @@ class HintStore:
         return [hint for hint in self._index.variants(component, key) if hint.live_at(now)]
 
 
-def _credit(held: Hint, credit: int, now: float) -> Decision:
-    count = min(max(held.use_count + credit, 0), limits.MAX_USE_COUNT)
-    if credit < 0 and count == held.use_count:
-        return Decision(Change(), {"hint": held.to_wire(), "note": _NOTHING_TO_LOWER})
-    last_used_at = microseconds(now) if credit > 0 else held.last_used_at
-    hint = replace(held, use_count=count, last_used_at=last_used_at, last_seen=microseconds(now))
+def _credit(current: Hint, credit: int, project: str | None, now: float) -> Decision:
+    count = min(max(current.use_count + credit, 0), limits.MAX_USE_COUNT)
+    if credit < 0 and count == current.use_count:
+        return Decision(Change(), {"hint": current.to_wire(), "note": _NOTHING_TO_LOWER})
+    last_used_at = microseconds(now) if credit > 0 else current.last_used_at
+    hint = replace(
+        current,
+        use_count=count,
+        last_used_at=last_used_at,
+        last_seen=microseconds(now),
+        credits=_credits_after(current, credit, project),
+    )
     return Decision(Change((hint,)), {"hint": hint.to_wire()})
 
 
-def _check_version(new: Hint, held: Hint | None, expected: int | None) -> None:
+def _credits_after(current: Hint, credit: int, project: str | None) -> dict[str, int] | None:
+    """The credit of each project, the latest last. A project in which nothing is left to lower is not kept."""
+    if project is None or current.scope.names_place:
+        return current.credits
+    others = dict(current.credits or {})
+    count = min(others.pop(project, 0) + credit, limits.MAX_USE_COUNT)
+    latest = list({**others, **({project: count} if count > 0 else {})}.items())[-limits.MAX_CREDITED_PROJECTS :]
+    return dict(latest) or None
+
+
+def _check_version(new: Hint, current: Hint | None, expected: int | None) -> None:
     """Raise Conflict unless the version is the expected one; 0 means that the hint must not exist."""
     if expected is None:
         return
     parse_whole(expected, "if_match_version", 0, limits.MAX_VERSION)
-    actual = held.version if held else 0
+    actual = current.version if current else 0
     if expected != actual:
         raise Conflict(
             f"{new.component}/{new.key} {_mismatch(expected, actual)}, then retry", expected=expected, actual=actual

@@ -36,13 +36,13 @@ def is_guess(meta: Mapping[str, Any]) -> bool:
     return meta.get("added_by") == SCANNED_BY and meta.get("confidence") == GUESS_CONFIDENCE
 
 
-def replace_none(held: Hint, new: Hint) -> bool:
-    del held, new
+def replace_none(current: Hint, new: Hint) -> bool:
+    del current, new
     return False
 
 
-def keep_none(held: Hint, new: Hint | None) -> bool:
-    del held, new
+def keep_none(current: Hint, new: Hint | None) -> bool:
+    del current, new
     return False
 
 
@@ -64,7 +64,7 @@ class Owner:
 
 
 @dataclass(slots=True)
-class _Report:
+class _SyncReport:
     added: list[dict[str, Any]] = field(default_factory=list)
     updated: list[dict[str, Any]] = field(default_factory=list)
     removed: list[dict[str, Any]] = field(default_factory=list)
@@ -87,13 +87,13 @@ def decide_sync(
     replaces: Replaces,
     bases: Bases,
 ) -> Decision:
-    report = _Report()
-    wanted = _admit(_read(entries, owner, now, bases), admission, report)
+    report = _SyncReport()
+    incoming = _admit(_read(entries, owner, now, bases), admission, report)
     puts = [
         _reconcile(index.live(identity, now), new, now, owner, keeps, replaces, report)
-        for identity, new in wanted.items()
+        for identity, new in incoming.items()
     ]
-    missing = [hint for hint in index if hint.live_at(now) and owner.owns(hint) and hint.identity not in wanted]
+    missing = [hint for hint in index if hint.live_at(now) and owner.owns(hint) and hint.identity not in incoming]
     gone = [hint for hint in missing if not keeps(hint, None)]
     report.unchanged += len(missing) - len(gone)
     report.removed = [_describe(hint) for hint in gone]
@@ -103,20 +103,20 @@ def decide_sync(
 
 def _read(entries: Iterable[Entry], owner: Owner, now: float, bases: Bases) -> dict[Identity, Hint]:
     """Parse the entries. Of two with one name, the first is used: a tool reads its best source first."""
-    wanted: dict[Identity, Hint] = {}
+    incoming: dict[Identity, Hint] = {}
     for index, (component, key, value, meta) in enumerate(entries):
-        at = f"found[{index}]"
+        at = f"commands[{index}]"
         name, parsed = parse_name(component, f"{at}.component"), parse_value(value, f"{at}.value")
         stamped = owner.stamp(parse_meta(meta, f"{at}.meta"))
         hint = next_version(None, name, parse_name(key, f"{at}.key"), parsed, stamped, now)
-        wanted.setdefault(hint.identity, replace(hint, basis=bases.get((hint.component, hint.key))))
-    return wanted
+        incoming.setdefault(hint.identity, replace(hint, basis=bases.get((hint.component, hint.key))))
+    return incoming
 
 
-def _admit(wanted: dict[Identity, Hint], admission: Admission, report: _Report) -> dict[Identity, Hint]:
+def _admit(incoming: dict[Identity, Hint], admission: Admission, report: _SyncReport) -> dict[Identity, Hint]:
     """Skip entries with a secret: one in a manifest must not stop the others."""
     admitted = {}
-    for identity, hint in wanted.items():
+    for identity, hint in incoming.items():
         finding = admission.secret_in(hint)
         if finding:
             report.skipped.append(
@@ -128,24 +128,24 @@ def _admit(wanted: dict[Identity, Hint], admission: Admission, report: _Report) 
 
 
 def _reconcile(
-    held: Hint | None, new: Hint, now: float, owner: Owner, keeps: Keeps, replaces: Replaces, report: _Report
+    current: Hint | None, new: Hint, now: float, owner: Owner, keeps: Keeps, replaces: Replaces, report: _SyncReport
 ) -> Hint | None:
-    """Return the hint to put, or None when the stored one stays."""
-    if held is None:
+    """Return the hint to put, or None when the current one stays."""
+    if current is None:
         report.added.append(_describe(new))
         return new
-    if owner.owns(held):
-        if keeps(held, new):
+    if owner.owns(current):
+        if keeps(current, new):
             report.unchanged += 1
             return None
-        if (held.value, held.meta) == (new.value, new.meta):
+        if (current.value, current.meta) == (new.value, new.meta):
             report.unchanged += 1
-            return None if held.basis == new.basis else replace(held, basis=new.basis)
-    elif not replaces(held, new):
-        report.kept.append(_describe(held))
+            return None if current.basis == new.basis else replace(current, basis=new.basis)
+    elif not replaces(current, new):
+        report.kept.append(_describe(current))
         return None
     report.updated.append(_describe(new))
-    return replace(next_version(held, new.component, new.key, new.value, new.meta, now), basis=new.basis)
+    return replace(next_version(current, new.component, new.key, new.value, new.meta, now), basis=new.basis)
 
 
 def _describe(hint: Hint) -> dict[str, Any]:

@@ -32,7 +32,7 @@ class Term:
         if not first and not self.is_prefix:
             return stem(last) in map(stem, words)
         return any(
-            all(stem(wanted) == stem(word) for wanted, word in zip(first, words[at:], strict=False))
+            all(stem(expected) == stem(word) for expected, word in zip(first, words[at:], strict=False))
             and self._ends_with(last, words[at + len(first)])
             for at in range(len(words) - len(first))
         )

@@ -124,7 +124,7 @@ def _defaults(raw: object, field: str) -> dict[str, str]:
     if not isinstance(raw, dict):
         raise Invalid("must be an object of names and strings", field=field)
     if len(raw) > limits.MAX_TEMPLATE_DEFAULTS:
-        raise Invalid(f"must hold at most {limits.MAX_TEMPLATE_DEFAULTS} names", field=field)
+        raise Invalid(f"must have at most {limits.MAX_TEMPLATE_DEFAULTS} names", field=field)
     return {
         parse_text(name, f"{field}.{printable(name)}", limits.MAX_NAME_CHARS, least=1): parse_text(
             text, f"{field}.{printable(name)}", limits.MAX_VALUE_BYTES, lines=True
@@ -172,7 +172,7 @@ def _scalar(raw: object, field: str) -> Any:
         return raw
     if isinstance(raw, float) and abs(raw) < float("inf"):
         return raw
-    raise Invalid("holds a number that JSON cannot carry", field=field)
+    raise Invalid("contains a number that JSON cannot represent", field=field)
 
 
 _PARSERS = {"command": _command, "path": _path, "template": _template, "json": _json}

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from nudge.history.broken_tests import BrokenTest
     from nudge.history.digest_lines import DigestLine
-    from nudge.history.event import Connection
+    from nudge.history.event import SqlConnection
     from nudge.history.ledger import Line
     from nudge.history.offers import Offer
     from nudge.history.sessions import SessionRow
@@ -66,7 +66,7 @@ class Digest:
         self.is_shadow = False
 
 
-class _Section:
+class _DigestSection:
     __slots__ = ("lines", "title")
 
     def __init__(self, title: str, lines: Iterable[DigestLine]) -> None:
@@ -74,7 +74,7 @@ class _Section:
 
 
 def build(
-    connection: Connection | None,
+    connection: SqlConnection | None,
     *,
     project: str | None,
     session_id: str | None,
@@ -91,8 +91,8 @@ def build(
     rows of id, kind, title, content and updated_at; `attempts` rows of id, goal, prediction, updated_at, is_own and
     others; `place` is where the session starts. Without a connection it has only the hints."""
     place = place or Place()
-    own_section = _Section("This session so far", ())
-    history: list[_Section] = []
+    own_section = _DigestSection("This session so far", ())
+    history: list[_DigestSection] = []
     if connection is not None:
         names = projects.Names(connection)
         with suppress(Invalid):  # several projects have this name: there are no rows under it
@@ -110,7 +110,7 @@ def build(
             *_attempt_sections(choose, attempts, now),
             own_section,
             _known_section(connection, choose, project, hints, place, now),
-            _Section("Decisions and lessons here", choose.best(note_lines, limits.INJECTED_NOTES)),
+            _DigestSection("Decisions and lessons here", choose.best(note_lines, limits.INJECTED_NOTES)),
             *history,
         ]
     )
@@ -122,11 +122,14 @@ class _LineSelection:
     """Chooses the lines that fit: banned lines are left out, and lines that were told often and never used come last.
     In one of four sessions they keep their rank, so that they can be used again."""
 
-    def __init__(self, connection: Connection | None, project: str | None, session_id: str | None) -> None:
+    def __init__(self, connection: SqlConnection | None, project: str | None, session_id: str | None) -> None:
         self._connection, self._project = connection, project
         self._sinks = bool(ledger.bucket(session_id or "") % 4)
         banned = ledger.load_banned(connection) if connection is not None else ()
         self._banned = {name for where, name in banned if where == (project or "")}
+
+    def is_banned(self, name: str) -> bool:
+        return name in self._banned
 
     def allowed_tests(self, runners: dict[str, list[BrokenTest]]) -> dict[str, list[BrokenTest]]:
         """The tests whose lines are not banned, by test runner."""
@@ -153,14 +156,15 @@ def _is_private(project: str | None, private: frozenset[str]) -> bool:
 
 
 def _known_section(
-    connection: Connection | None,
+    connection: SqlConnection | None,
     choose: _LineSelection,
     project: str | None,
     hints: Sequence[dict[str, Any]],
     place: Place,
     now: float,
-) -> _Section:
+) -> _DigestSection:
     """What fails here with what works in its place, tests that are known to fail, and hints about anything else."""
+    banned_values = {hint["value"] for hint in hints if choose.is_banned(hint["name"])}
     hints = hint_selection.drop_unused(hints)
     learned: list[Offer] = []
     broken: dict[str, list[BrokenTest]] = {}
@@ -174,11 +178,16 @@ def _known_section(
         hints = hint_selection.keep_runnable(hints, stored.invocations(project, now), place.cwd, now)
         hints = hint_selection.add_last_runs(connection, project, hints, now)
         learned = hint_selection.drop_explained(learned, hints)
+        # The same answer must not be told under another name: as the hint in place of the fact, or the other way round.
+        learned = [offer for offer in learned if offer.answer not in banned_values]
+        offers = [offer for _, offer in stored.list_offers(project, now)]
+        banned_answers = {offer.answer for offer in offers if choose.is_banned(fact_name(offer.fact.subject))}
+        hints = hint_selection.drop_answers(hints, banned_answers)
     fact_lines = choose.best(_learned_lines(learned, choose.allowed_tests(broken), now), limits.MAX_START_FACTS)
     fact_names = {line.entry.name for line in fact_lines}
     offers = [offer for offer in learned if fact_name(offer.fact.subject) in fact_names]
     hints = hint_selection.drop_covered(hints, offers)
-    return _Section("Known here", [*fact_lines, *choose.best(list(map(hint_line, hints)), limits.INJECTED_HINTS)])
+    return _DigestSection("Known here", [*fact_lines, *choose.best(list(map(hint_line, hints)), limits.INJECTED_HINTS)])
 
 
 def _learned_lines(offers: Sequence[Offer], broken: dict[str, list[BrokenTest]], now: float) -> list[DigestLine]:
@@ -200,13 +209,13 @@ def _is_of_another_branch(note: dict[str, Any], place: Place) -> bool:
 # Attempts
 
 
-def _attempt_sections(choose: _LineSelection, attempts: Sequence[dict[str, Any]], now: float) -> list[_Section]:
+def _attempt_sections(choose: _LineSelection, attempts: Sequence[dict[str, Any]], now: float) -> list[_DigestSection]:
     """Attempts without an outcome: the session's own, then those whose session is gone."""
     own = [attempt_line(row, now) for row in attempts if row["is_own"]]
     orphans = [attempt_line(row, now) for row in attempts if not row["is_own"]]
     return [
-        _Section("Your open attempt", choose.best(own, len(own))),
-        _Section("An attempt left open", choose.best(orphans, len(orphans))),
+        _DigestSection("Your open attempt", choose.best(own, len(own))),
+        _DigestSection("An attempt left open", choose.best(orphans, len(orphans))),
     ]
 
 
@@ -214,16 +223,16 @@ def _attempt_sections(choose: _LineSelection, attempts: Sequence[dict[str, Any]]
 
 
 def _session_sections(
-    connection: Connection, project: str, session_id: str | None, now: float, place: Place
-) -> list[_Section]:
+    connection: SqlConnection, project: str, session_id: str | None, now: float, place: Place
+) -> list[_DigestSection]:
     rows = latest_sessions(connection, project, now, excluded=session_id)
     live = [row for row in rows if row.is_live(now) and (row.intent or row.files)]
     ended = [row for row in rows if not row.is_live(now) and row.is_worth_telling]
     latest = _choose_ended(ended, place)
     near = _choose_live(live, place, latest)
     return [
-        _Section("At work here now", (live_line(row, now, place) for row in near[: limits.INJECTED_LIVE])),
-        _Section("Latest sessions here", (ended_line(row, now, place) for row in latest)),
+        _DigestSection("At work here now", (live_line(row, now, place) for row in near[: limits.INJECTED_LIVE])),
+        _DigestSection("Latest sessions here", (ended_line(row, now, place) for row in latest)),
     ]
 
 
@@ -257,8 +266,8 @@ def _without_repeated(rows: list[SessionRow], text_of: Callable[[SessionRow], st
 
 
 def _foreign_section(
-    connection: Connection, project: str | None, private: frozenset[str], names: projects.Names, now: float
-) -> _Section:
+    connection: SqlConnection, project: str | None, private: frozenset[str], names: projects.Names, now: float
+) -> _DigestSection:
     """The latest sessions of other projects; used only when a setting asks for it."""
     rows = latest_sessions(connection, None, now, excluded=None)
     others = [
@@ -271,13 +280,13 @@ def _foreign_section(
         line = ended_line(row, now, Place(branch=row.branch))
         line.text += f" [{short_name(names.name(row.project or '-'))}]"
         lines.append(line)
-    return _Section("Other projects", lines)
+    return _DigestSection("Other projects", lines)
 
 
 # Text
 
 
-def _compose(sections: list[_Section]) -> Digest:
+def _compose(sections: list[_DigestSection]) -> Digest:
     """Compose sections, most important first; drop lines from the end until the text fits MAX_INJECTION_CHARS."""
     while len(_text(sections)) > limits.MAX_INJECTION_CHARS:
         last = next(section for section in reversed(sections) if section.lines)
@@ -288,7 +297,7 @@ def _compose(sections: list[_Section]) -> Digest:
     return Digest(_text(sections), [line.item for line in lines], [line.entry for line in lines])
 
 
-def _text(sections: list[_Section]) -> str:
+def _text(sections: list[_DigestSection]) -> str:
     lines = [_HEADER]
     for section in sections:
         lines += [section.title, *(line.text for line in section.lines)] if section.lines else []

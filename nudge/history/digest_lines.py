@@ -13,7 +13,7 @@ from nudge.history.event import client_label
 from nudge.history.ledger import COMMAND, FILE, IDENTITY, Line
 from nudge.history.problems import PATH
 from nudge.scoring import half_life
-from nudge.text import cut_at_sentence, quote, quote_name, quote_titled, single_line
+from nudge.text import cut_at_sentence, quote, quote_lines, quote_name, quote_titled, single_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -86,22 +86,30 @@ def fact_name(subject: str) -> str:
 
 
 def hint_line(hint: dict[str, Any]) -> DigestLine:
-    """The value as a whole, or the command that prints it when it is long."""
     name, value, instead = hint["name"], hint["value"], hint.get("instead") or ""
-    if value is None:
-        value_text = "[secret]"
-    elif len(value) > limits.INJECTED_VALUE_CHARS or "\n" in value.strip():
-        component, _, key = name.partition("/")
-        value_text = f"long; read it with: nudge get {short_name(component)} {short_name(key)}"
-    else:
-        value_text = quote(value, limits.INJECTED_VALUE_CHARS)
-        if instead:
-            value_text = f"{quote(instead, limits.MAX_TOLD_COMMAND)} worked here where {value_text} failed"
+    value_text = hint_value_text(name, value)
+    if instead and not _is_long(value):
+        value_text = f"{quote(instead, limits.MAX_TOLD_COMMAND)} worked here where {value_text} failed"
     reason = single_line(hint["reason"], limits.INJECTED_REASON_CHARS)
     reason = "; ".join(filter(None, (reason, hint.get("last_run"), hint.get("outcome"))))
     text = f"{short_name(name)}: {value_text}" + (f" ({reason})" if reason else "")
     uses = ((COMMAND, instead or value or ""), (IDENTITY, name))
     return DigestLine(text, name, "hint", hint["score"], "; ".join(hint["reasons"]), name=name, uses=uses)
+
+
+def hint_value_text(name: str, value: str | None) -> str:
+    """The value of a hint as a whole and on one line; the command that prints it when it is long, or None: a secret."""
+    component, _, key = name.partition("/")
+    command = f"nudge get {short_name(component)} {short_name(key)}"
+    if value is None:
+        return f"a secret; read it with: {command} --value-only"
+    if _is_long(value):
+        return f"long; read it with: {command}"
+    return quote_lines(value) if "\n" in value.strip() else quote(value, limits.INJECTED_VALUE_CHARS)
+
+
+def _is_long(value: str) -> bool:
+    return len(value) > limits.INJECTED_VALUE_CHARS
 
 
 def note_line(note: dict[str, Any], now: float) -> DigestLine:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
-    from nudge.history.event import Connection
+    from nudge.history.event import SqlConnection
 
 _File = tuple[str, str]
 
@@ -100,7 +100,7 @@ def _line(file: _File, path: str, edit: Edit, other: Edit, now: float) -> Line:
     return Line(f"{EDIT} {file[1]}", EDIT, text, "two sessions edit one file", ((FILE, path),))
 
 
-def load(connection: Connection, now: float) -> list[dict[str, Any]]:
+def load(connection: SqlConnection, now: float) -> list[dict[str, Any]]:
     """Return the recent edits of sessions that have not ended, as events, oldest first."""
     rows = connection.execute(
         "SELECT o.session_id, s.client, o.branch, o.clone, o.timestamp, o.project, o.file_path, o.obs_type"

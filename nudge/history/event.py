@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any, Protocol
 
-    class Connection(Protocol):
+    class SqlConnection(Protocol):
         """The part of a database connection that this package uses."""
 
         def execute(self, sql: str, parameters: Any = ..., /) -> Any: ...
@@ -94,7 +94,7 @@ class Event:
 def _name(raw: Mapping[str, Any], field: str, most: int) -> str:
     value = raw.get(field)
     if not isinstance(value, str) or not value or len(value) > most:
-        raise Invalid(f"must be a text of 1 to {most} characters", field=field)
+        raise Invalid(f"must be a string of 1 to {most} characters", field=field)
     return to_unicode(value)
 
 
@@ -126,7 +126,7 @@ def _text(raw: Mapping[str, Any], field: str, most: int = limits.MAX_EVENT_FIELD
     if value is None:
         return None
     if not isinstance(value, str):
-        raise Invalid("must be a text", field=field)
+        raise Invalid("must be a string", field=field)
     return to_unicode(value[:most])
 
 

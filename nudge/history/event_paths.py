@@ -10,7 +10,8 @@ import os
 import re
 
 from nudge import limits
-from nudge.history.observations import PATH_NAMES, ToolCall, command_line, patched_files, text_of
+from nudge.history.observations import PATH_NAMES, ToolCall, command_line, patched_files
+from nudge.thin_json import text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,20 +7,19 @@ import sys
 
 from nudge import limits, thin_json
 from nudge.errors import Invalid
-from nudge.history.observations import TYPES, Observation, read_tool_call, text_of
+from nudge.history.observations import TYPES, Observation, read_tool_call
 from nudge.history.redact import PRIVATE, redact_event, redact_start
+from nudge.thin_json import text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
     from nudge.context import Context
 
 TOO_LONG = "[too long]"
 
-# Blocks that a client adds to the user's prompt. Gemini CLI puts the text of our own SessionStart hook there.
-_CLIENT_BLOCKS = ("system-reminder", "task-notification", "hook_context")
 _REQUIRED = ("session_id", "cwd", "hook_event_name")
 
 
@@ -68,7 +67,7 @@ def is_complete(payload: Mapping[str, Any]) -> bool:
 
 def _require(payload: Mapping[str, Any], field: str) -> None:
     if not text_of(payload, field):
-        raise Invalid("is required, and must be a text", field=field)
+        raise Invalid("is required, and must be a string", field=field)
     if field == "session_id" and len(payload[field]) > limits.MAX_SESSION_ID_CHARS:
         raise Invalid(f"must be at most {limits.MAX_SESSION_ID_CHARS} characters", field=field)
 
@@ -96,7 +95,7 @@ def _read_prompt(payload: Mapping[str, Any]) -> Observation | None:
     """Remove the blocks that the client added. A prompt that is all private is stored without its text: the actions
     after it belong to it."""
     prompt = text_of(payload, "prompt")
-    for name in _CLIENT_BLOCKS:
+    for name in payload.get("prompt_blocks", ()):
         prompt = _remove_blocks(name, prompt)
     return (
         Observation("user_prompt", redact_start(prompt, limits.MAX_PROMPT_CHARS) or PRIVATE) if prompt.strip() else None
@@ -118,9 +117,9 @@ def _remove_blocks(name: str, text: str) -> str:
     return "" if re.match(rf"\s*{_opening(name)}", rest) else rest
 
 
-def cut_unclosed_block(prompt: str) -> str:
+def cut_unclosed_block(prompt: str, names: Iterable[str]) -> str:
     """Cut a prompt whose end is missing before the first block of the client that is not closed."""
-    return prompt[: min([len(prompt), *(begin for name in _CLIENT_BLOCKS for begin in _blocks(name, prompt)[1])])]
+    return prompt[: min([len(prompt), *(begin for name in names for begin in _blocks(name, prompt)[1])])]
 
 
 def _blocks(name: str, text: str) -> tuple[list[tuple[int, int]], list[int]]:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
-    from nudge.history.event import Connection
+    from nudge.history.event import SqlConnection
 
 _COLUMNS = "project, kind, subject, tool, error, answer, session_id, failure_id, success_id, timestamp"
 _LEAST_SESSIONS = {PROGRAM: 1, MODULE: 1}  # sessions before a fact is told at a session's start; 2 for other kinds
@@ -66,7 +66,7 @@ class FactChanges:
 
 
 @dataclass(slots=True)
-class _Session:
+class _WatchedSession:
     trail: LessonFinder = field(default_factory=LessonFinder)
     offered_keys: set[Key] = field(default_factory=set)
     edited: set[str] = field(default_factory=set)
@@ -90,7 +90,7 @@ class Facts:
         self._invocations: dict[tuple[str, str], dict[str, dict[str, float]]] = {}
         """The sessions in which an invocation of a tool ran, and when, by project and tool; only for test runners and
         for tools that a fact is about."""
-        self._sessions: OrderedDict[str, _Session] = OrderedDict()
+        self._sessions: OrderedDict[str, _WatchedSession] = OrderedDict()
         self.tests = BrokenTests()
 
     # Learning
@@ -147,8 +147,8 @@ class Facts:
             row = (project, TEST, test.id, test.runner, test.reason, "", session, outcome.id, 0, int(timestamp))
             learned.tests.append(row)
 
-    def _session(self, session: str) -> _Session:
-        watched = self._sessions.setdefault(session, _Session())
+    def _session(self, session: str) -> _WatchedSession:
+        watched = self._sessions.setdefault(session, _WatchedSession())
         self._sessions.move_to_end(session)
         if len(self._sessions) > limits.WATCHED_SESSIONS:
             self._sessions.popitem(last=False)
@@ -167,7 +167,7 @@ class Facts:
     def _withdraw(
         self,
         project: str,
-        watched: _Session,
+        watched: _WatchedSession,
         outcome: Outcome,
         commands: list[SimpleCommand],
         problem: Problem | None,
@@ -401,7 +401,7 @@ def _exists(path: str, cwd: str | None) -> bool:
 # Tables
 
 
-def load(connection: Connection, project: str | None = None) -> Facts:
+def load(connection: SqlConnection, project: str | None = None) -> Facts:
     """Return the stored facts, of one project or of all."""
     facts = Facts()
     condition, values = (" WHERE project = ?", (project,)) if project is not None else ("", ())
@@ -413,7 +413,7 @@ def load(connection: Connection, project: str | None = None) -> Facts:
     return facts
 
 
-def store(connection: Connection, learned: FactChanges) -> None:
+def store(connection: SqlConnection, learned: FactChanges) -> None:
     """Apply the changes to the tables. The caller holds the transaction."""
     for project, kind, subject, answer in (*learned.withdrawn, *learned.withdrawn_tests):
         connection.execute(
@@ -427,13 +427,13 @@ def store(connection: Connection, learned: FactChanges) -> None:
     connection.executemany("INSERT OR REPLACE INTO invocations VALUES (?, ?, ?, ?, ?)", learned.invocations)
 
 
-def forget(connection: Connection, project: str, subject: str) -> int:
+def forget(connection: SqlConnection, project: str, subject: str) -> int:
     """Delete the facts about a subject; return the number of rows."""
     rows = connection.execute("DELETE FROM facts WHERE project = ? AND subject = ?", (project, subject))
     return int(rows.rowcount)
 
 
-def delete_old(connection: Connection, now: float) -> int:
+def delete_old(connection: SqlConnection, now: float) -> int:
     """Delete facts older than FACT_SECONDS; return the number of rows."""
     oldest = int(now - limits.FACT_SECONDS)
     deleted = connection.execute("DELETE FROM facts WHERE timestamp < ?", (oldest,)).rowcount

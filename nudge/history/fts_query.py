@@ -23,7 +23,7 @@ _NAMES = "|".join(_INDEXED)
 _FILTER = re.compile(rf"(-\s*)?(\{{\s*(?:{_NAMES})(?:\s+(?:{_NAMES}))*\s*\}}|(?:{_NAMES}))\s*:(?!:)")
 
 
-class Query:
+class FtsQuery:
     """A parsed query. Raises Invalid with what is wrong and at which character."""
 
     __slots__ = ("_text", "is_question", "match")
@@ -31,7 +31,7 @@ class Query:
     def __init__(self, text: str) -> None:
         tokens = _scan(text)
         self._text = text
-        self.match = _Parser(tokens).parse() or '""'
+        self.match = _QueryParser(tokens).parse() or '""'
         """The FTS5 expression."""
         self.is_question = len(tokens) >= limits.QUESTION_WORDS and all(token.kind == "phrase" for token in tokens)
         """Whether it is several words and nothing else, as in `what degree did I graduate with`. With an operator, or
@@ -120,7 +120,7 @@ class _Scanner:
 
     def _close(self) -> None:
         if not self._open:
-            raise _syntax_error("a parenthesis closes that was never opened", self._at)
+            raise _syntax_error("a closing parenthesis has no opening one", self._at)
         if self._open.pop()[0] == "text":
             self._at += 1
         else:
@@ -170,7 +170,7 @@ def _has_word(text: str) -> bool:
     return any(char.isalnum() for char in text)
 
 
-class _Parser:
+class _QueryParser:
     """Parses with FTS5's precedence: adjacent words first, then NOT, AND, OR. A token without a letter or digit (`--`,
     `->`) is ignored."""
 

@@ -22,10 +22,10 @@ from nudge.history.shell import split_commands
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence, Set
     from typing import Any
 
-    from nudge.history.event import Connection
+    from nudge.history.event import SqlConnection
     from nudge.history.offers import Offer
     from nudge.history.shell import SimpleCommand
 
@@ -103,8 +103,18 @@ def drop_covered(hints: Iterable[dict[str, Any]], offers: Sequence[Offer]) -> li
 
 def drop_explained(offers: Iterable[Offer], hints: Iterable[dict[str, Any]]) -> list[Offer]:
     """Drop the offers whose answer is a hint that somebody set with a reason: that hint is told, and says why."""
-    explained = {hint["value"] for hint in hints if hint["reason"] and hint.get("origin") not in _TOOLS}
+    explained = {hint["value"] for hint in hints if _is_explained(hint)}
     return [offer for offer in offers if offer.answer not in explained]
+
+
+def drop_answers(hints: Iterable[dict[str, Any]], answers: Set[str]) -> list[dict[str, Any]]:
+    """Drop the hints with one of these answers, whose facts are banned. A hint that somebody set with a reason stays:
+    it is told whether or not there is a fact."""
+    return [hint for hint in hints if hint["value"] not in answers or _is_explained(hint)]
+
+
+def _is_explained(hint: dict[str, Any]) -> bool:
+    return bool(hint["reason"]) and hint.get("origin") not in _TOOLS
 
 
 def keep_runnable(
@@ -148,7 +158,7 @@ def _is_learned_here(command: str, programs: frozenset[str], cwd: str) -> bool:
 
 
 def add_last_runs(
-    connection: Connection, project: str, hints: Sequence[dict[str, Any]], now: float
+    connection: SqlConnection, project: str, hints: Sequence[dict[str, Any]], now: float
 ) -> list[dict[str, Any]]:
     """Add how the last run of each hint ended. A hint whose last run failed comes after the others, with the failure as
     `outcome` and what worked after it as `instead`; failed tests are no failure of a test command. A hint that scan
@@ -159,7 +169,9 @@ def add_last_runs(
     return sorted(rows, key=lambda hint: "outcome" in hint)
 
 
-def _with_outcome(connection: Connection, hint: dict[str, Any], all_runs: _Runs, now: float) -> dict[str, Any] | None:
+def _with_outcome(
+    connection: SqlConnection, hint: dict[str, Any], all_runs: _Runs, now: float
+) -> dict[str, Any] | None:
     runs = all_runs.of(hint["value"])
     if not runs:
         is_candidate = _is_obvious(hint) and not hint.get("is_used")
@@ -191,7 +203,7 @@ _LATEST = "SELECT * FROM observations WHERE project = ? ORDER BY timestamp DESC,
 class _Runs:
     """The latest command lines of a project that have one of the commands in them, newest first."""
 
-    def __init__(self, connection: Connection, project: str, commands: Sequence[str]) -> None:
+    def __init__(self, connection: SqlConnection, project: str, commands: Sequence[str]) -> None:
         has_one = " OR ".join(["instr(content, ?)"] * len(commands)) or "0"
         self._connection, self._project = connection, project
         self._rows = connection.execute(
@@ -218,7 +230,7 @@ class _Runs:
                 yield _Run(bool(outcome.error) and not find_failed(outcome.error), *run)
 
 
-def _worked_instead(connection: Connection, job: str, runs: Sequence[_Run]) -> str | None:
+def _worked_instead(connection: SqlConnection, job: str, runs: Sequence[_Run]) -> str | None:
     """Return the first command for the same job that succeeded after the failure, in its session."""
     for run in runs:
         rows = connection.execute(

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
-    from nudge.history.event import Connection
+    from nudge.history.event import SqlConnection
 
     Uses = tuple[tuple[str, str], ...]
     BannedLine = tuple[str, str]
@@ -208,7 +208,7 @@ def _metadata(event: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def store(
-    connection: Connection,
+    connection: SqlConnection,
     session: str,
     project: str | None,
     timestamp: float,
@@ -235,30 +235,30 @@ def store(
     ]
 
 
-def load_session(connection: Connection, session: str) -> list[tuple[int, str, str, int | None]]:
+def load_session(connection: SqlConnection, session: str) -> list[tuple[int, str, str, int | None]]:
     """Rows as `Ledger.add_session` takes them."""
     rows = connection.execute("SELECT id, name, uses, used_at FROM told WHERE session_id = ?", (session,))
     return [(row[0], row[1], row[2], row[3]) for row in rows]
 
 
-def store_side(connection: Connection, session: str, is_shadow: bool, timestamp: float) -> None:
+def store_side(connection: SqlConnection, session: str, is_shadow: bool, timestamp: float) -> None:
     """Store that the session takes part in the comparison, and on which side; a later change of the share does not
     change it."""
     connection.execute("INSERT OR IGNORE INTO coins VALUES (?, ?, ?)", (session, int(is_shadow), int(timestamp)))
 
 
-def load_side(connection: Connection, session: str) -> bool | None:
+def load_side(connection: SqlConnection, session: str) -> bool | None:
     row = connection.execute("SELECT is_shadow FROM coins WHERE session_id = ?", (session,)).fetchone()
     return None if row is None else bool(row[0])
 
 
-def is_shadow_in_history(connection: Connection, setting: str, session: str) -> bool:
+def is_shadow_in_history(connection: SqlConnection, setting: str, session: str) -> bool:
     """`Ledger.is_shadow` for a process without a `Ledger`."""
     kept = load_side(connection, session) if is_comparing(setting) else False
     return is_shadow(setting, session) if kept is None else kept
 
 
-def ban(connection: Connection, project: str | None, name: str, timestamp: float) -> list[BannedLine]:
+def ban(connection: SqlConnection, project: str | None, name: str, timestamp: float) -> list[BannedLine]:
     """Ban a line in a project, or without one in all projects in which it was told; return the banned lines."""
     lines = _lines_named(connection, "told", project, name)
     connection.executemany(
@@ -267,23 +267,23 @@ def ban(connection: Connection, project: str | None, name: str, timestamp: float
     return lines
 
 
-def unban(connection: Connection, project: str | None, name: str) -> list[BannedLine]:
+def unban(connection: SqlConnection, project: str | None, name: str) -> list[BannedLine]:
     """Allow a line again; return the lines that were banned."""
     lines = _lines_named(connection, "banned_lines", project, name)
     connection.executemany("DELETE FROM banned_lines WHERE project = ? AND name = ?", lines)
     return lines
 
 
-def _lines_named(connection: Connection, table: str, project: str | None, name: str) -> list[BannedLine]:
+def _lines_named(connection: SqlConnection, table: str, project: str | None, name: str) -> list[BannedLine]:
     sql = f"SELECT DISTINCT project, name FROM {table} WHERE name = ? AND (? IS NULL OR project = ?) ORDER BY project"
     return [(row[0], row[1]) for row in connection.execute(sql, (name, project, project))]
 
 
-def load_banned(connection: Connection) -> set[BannedLine]:
+def load_banned(connection: SqlConnection) -> set[BannedLine]:
     return {(row[0], row[1]) for row in connection.execute("SELECT project, name FROM banned_lines")}
 
 
-def never_used(connection: Connection, project: str | None, names: Iterable[str]) -> set[str]:
+def never_used(connection: SqlConnection, project: str | None, names: Iterable[str]) -> set[str]:
     """Return the names of lines that were told at several recent starts in the project and never used."""
     unused = set()
     for name in names:
@@ -297,7 +297,7 @@ def never_used(connection: Connection, project: str | None, names: Iterable[str]
     return unused
 
 
-def count_told_sessions(connection: Connection, project: str, name: str) -> int:
+def count_told_sessions(connection: SqlConnection, project: str, name: str) -> int:
     """Return how many sessions of a project were told a line at their start."""
     row = connection.execute(
         "SELECT count(DISTINCT session_id) FROM told WHERE name = ? AND project = ? AND moment = ? AND is_shadow = 0",
@@ -306,7 +306,7 @@ def count_told_sessions(connection: Connection, project: str, name: str) -> int:
     return int(row[0])
 
 
-def mark_used(connection: Connection, ids: Sequence[int], timestamp: float) -> None:
+def mark_used(connection: SqlConnection, ids: Sequence[int], timestamp: float) -> None:
     sql = f"UPDATE told SET used_at = ? WHERE id IN ({placeholders(ids)})"
     connection.execute(sql, (int(timestamp), *ids))
 
@@ -317,7 +317,7 @@ _WEEK = 7 * 86_400
 _COLUMNS = ("id", "timestamp", "session_id", "moment", "kind", "name", "text", "reason", "is_shadow", "used_at")
 
 
-def latest(connection: Connection, project: str | None, hidden: Iterable[str], limit: int) -> list[dict[str, Any]]:
+def latest(connection: SqlConnection, project: str | None, hidden: Iterable[str], limit: int) -> list[dict[str, Any]]:
     """Return the latest lines, newest first, with the project of their session."""
     condition, values = _visible(project, hidden)
     rows = connection.execute(
@@ -330,7 +330,7 @@ def latest(connection: Connection, project: str | None, hidden: Iterable[str], l
     return [{**line, "is_shadow": bool(line["is_shadow"])} for line in lines]
 
 
-def find_line(connection: Connection, project: str | None, line: str) -> tuple[str | None, str]:
+def find_line(connection: SqlConnection, project: str | None, line: str) -> tuple[str | None, str]:
     """Return project and name of a line. A line given by the number of its row has both there."""
     number = line.removeprefix("#")
     if not number.isdecimal() or len(number) > limits.MAX_ROW_DIGITS:
@@ -339,7 +339,7 @@ def find_line(connection: Connection, project: str | None, line: str) -> tuple[s
     return (row[0], str(row[1])) if row else (project, line)
 
 
-def weeks(connection: Connection, project: str | None, hidden: Iterable[str], now: float) -> list[dict[str, Any]]:
+def weeks(connection: SqlConnection, project: str | None, hidden: Iterable[str], now: float) -> list[dict[str, Any]]:
     """Return counts for each of the last weeks with any line, oldest first; `week` is its first second. A failure is
     `spared` when its fact was told at the start and used, and the session did not have the failure anyway."""
     condition, values = _visible(project, hidden)
@@ -360,7 +360,7 @@ def weeks(connection: Connection, project: str | None, hidden: Iterable[str], no
 
 
 def shadow_counts(
-    connection: Connection, project: str | None, hidden: Iterable[str], since: float, *, is_shadow: bool
+    connection: SqlConnection, project: str | None, hidden: Iterable[str], since: float, *, is_shadow: bool
 ) -> list[tuple[int, int]]:
     """Return the numbers of failures and of commands of each session on one side of the comparison. A session with
     other actions but no command counts; one that began before `since` does not, as some of its commands may be

@@ -12,6 +12,7 @@ import os
 from nudge import limits
 from nudge.history.redact import redact_ends, redact_start, remove_private
 from nudge.text import to_unicode
+from nudge.thin_json import text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -138,11 +139,6 @@ class ToolCall:
         return "\n".join(
             filter(None, (text_of(_object(self.response), name) for name in ("stdout", "stderr", "output")))
         )
-
-
-def text_of(source: Mapping[str, Any], name: str) -> str:
-    value = source.get(name)
-    return value if isinstance(value, str) else ""
 
 
 def _object(raw: object) -> dict[str, Any]:

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
     from typing import Any
 
-    from nudge.history.event import Connection
+    from nudge.history.event import SqlConnection
 
 
-def add(connection: Connection, identity: str | None, clone: str | None = None) -> None:
+def add(connection: SqlConnection, identity: str | None, clone: str | None = None) -> None:
     """Store a project and its clone, so that they can be looked up without reading all observations."""
     if identity is not None:
         connection.execute("INSERT OR IGNORE INTO projects VALUES (?, ?)", (identity, project_name(identity)))
@@ -24,7 +24,7 @@ def add(connection: Connection, identity: str | None, clone: str | None = None) 
         connection.execute("INSERT OR IGNORE INTO clones VALUES (?, ?)", (identity, clone))
 
 
-def paths_of(connection: Connection, path: str, identity: str | None, root: str | None) -> list[str]:
+def paths_of(connection: SqlConnection, path: str, identity: str | None, root: str | None) -> list[str]:
     """Return a file's absolute paths in all clones and worktrees of its project. `root` is the top of the clone that
     has `path`; without it, a stored clone that has the path is used."""
     if identity is None or root is None:
@@ -44,7 +44,7 @@ def paths_of(connection: Connection, path: str, identity: str | None, root: str 
     return list(dict.fromkeys([path, *(row[0].rstrip("/") + below for row in rows)]))
 
 
-def remove_unused(connection: Connection) -> None:
+def remove_unused(connection: SqlConnection) -> None:
     """Delete the projects without observations and sessions."""
     connection.execute(
         "DELETE FROM projects WHERE NOT EXISTS (SELECT 1 FROM observations WHERE project = identity)"
@@ -53,31 +53,31 @@ def remove_unused(connection: Connection) -> None:
     connection.execute("DELETE FROM clones WHERE project NOT IN (SELECT identity FROM projects)")
 
 
-def matching(connection: Connection, names: Iterable[str]) -> frozenset[str]:
+def find_identities(connection: SqlConnection, names: Iterable[str]) -> frozenset[str]:
     """Return the identities of the projects that have any of these names, short or long."""
     return frozenset(
         identity for name in names for identity in _named_alike(connection, name) if is_project(identity, name)
     )
 
 
-def find(connection: Connection, name: str | None) -> str | None:
+def find(connection: SqlConnection, name: str | None) -> str | None:
     """Return the identity of the project with this name; a name that no project has is returned unchanged. Raises
     Invalid with the candidates when several projects have it."""
     if name is None:
         return None
-    identities = matching(connection, [name])
+    identities = find_identities(connection, [name])
     if name in identities or not identities:
         return name
     if len(identities) > 1:
         names = sorted(_short_name(connection, identity) for identity in identities)
-        raise Invalid(f"{name} is {len(names)} projects; name one of {', '.join(names)}", field="project")
+        raise Invalid(f"{name} matches {len(names)} projects; name one of {', '.join(names)}", field="project")
     return next(iter(identities))
 
 
-def hidden(connection: Connection, private: Collection[str], *shown: str | None) -> frozenset[str]:
+def find_hidden(connection: SqlConnection, private: Collection[str], *shown: str | None) -> frozenset[str]:
     """Return the identities of the `private` projects, except those in `shown`: the caller's, and those it names."""
     return (
-        matching(connection, private) - matching(connection, [name for name in shown if name])
+        find_identities(connection, private) - find_identities(connection, [name for name in shown if name])
         if private
         else frozenset()
     )
@@ -88,7 +88,7 @@ class Names:
 
     __slots__ = ("_connection", "_names")
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: SqlConnection) -> None:
         self._connection = connection
         self._names: dict[str, str] = {}
 
@@ -104,12 +104,12 @@ class Names:
             row["project"] = row["project"] and self.name(row["project"])
 
 
-def _named_alike(connection: Connection, name: str) -> list[str]:
+def _named_alike(connection: SqlConnection, name: str) -> list[str]:
     rows = connection.execute("SELECT identity FROM projects WHERE name = ?", (project_name(name),))
     return [row[0] for row in rows]
 
 
-def _short_name(connection: Connection, identity: str) -> str:
+def _short_name(connection: SqlConnection, identity: str) -> str:
     others = [other for other in _named_alike(connection, identity) if other != identity]
     parts = identity.split("/")
     names = ("/".join(parts[-count:]) for count in range(1, len(parts)))

@@ -15,7 +15,7 @@ from nudge import limits
 from nudge.errors import Invalid
 from nudge.history import projects
 from nudge.history.event import check_type, placeholders, text_values
-from nudge.history.fts_query import Query
+from nudge.history.fts_query import FtsQuery
 from nudge.history.summary import settle
 
 TYPE_CHECKING = False
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
-    from nudge.history.event import Connection
+    from nudge.history.event import SqlConnection
 
     Document = tuple[int, str, str | None]
     MatchTexts = Callable[[str, Iterable[Document]], Iterable[int]]
@@ -64,7 +64,7 @@ class Conditions:
             ("timestamp < ?", None if older_than is None else int(now) - older_than * DAY),
             ("id IN (SELECT value FROM json_each(?))", None if ids is None else json.dumps(list(ids))),
         ]
-        self.match = None if search is None else Query(search).match
+        self.match = None if search is None else FtsQuery(search).match
         self.names_observations = ids is not None or obs_type is not None
 
     def where(self, project: str = "project") -> tuple[str, list[Any]]:
@@ -79,7 +79,7 @@ class Selection:
 
     __slots__ = ("changed_sessions", "injections", "observations", "prompts", "sessions", "told_lines")
 
-    def __init__(self, connection: Connection, conditions: Conditions, match: MatchTexts) -> None:
+    def __init__(self, connection: SqlConnection, conditions: Conditions, match: MatchTexts) -> None:
         self.observations = _select_observations(connection, conditions)
         self.prompts = {row[3] for row in self.observations if row[2] == "user_prompt" and row[3] is not None}
         self.injections = _injections_naming(connection, {row[0] for row in self.observations})
@@ -106,12 +106,14 @@ class Selection:
         }
 
 
-def count_observations(connection: Connection, conditions: Conditions, match: MatchTexts) -> dict[str, Any]:
+def count_observations(connection: SqlConnection, conditions: Conditions, match: MatchTexts) -> dict[str, Any]:
     """Count what a purge would delete."""
     return Selection(connection, conditions, match).counts()
 
 
-def purge_observations(connection: Connection, conditions: Conditions, now: float, match: MatchTexts) -> dict[str, Any]:
+def purge_observations(
+    connection: SqlConnection, conditions: Conditions, now: float, match: MatchTexts
+) -> dict[str, Any]:
     """Delete the observations and every copy of their text. The caller scrubs the file after the commit."""
     selection = Selection(connection, conditions, match)
     _delete(connection, "observations", [row[0] for row in selection.observations])
@@ -126,7 +128,7 @@ def purge_observations(connection: Connection, conditions: Conditions, now: floa
     return selection.counts()
 
 
-def _select_observations(connection: Connection, conditions: Conditions) -> list[Any]:
+def _select_observations(connection: SqlConnection, conditions: Conditions) -> list[Any]:
     """By words, the same rows that a search returns."""
     where, values = conditions.where()
     columns = "SELECT id, session_id, obs_type, prompt_id, is_pinned FROM observations WHERE"
@@ -137,27 +139,27 @@ def _select_observations(connection: Connection, conditions: Conditions) -> list
 
 
 def _matching_copies(
-    connection: Connection, conditions: Conditions, match: MatchTexts, table: str, column: str
+    connection: SqlConnection, conditions: Conditions, match: MatchTexts, table: str, column: str
 ) -> set[int]:
     where, values = conditions.where("(SELECT project FROM sessions WHERE id = session_id)")
     rows = connection.execute(f"SELECT id, {column} FROM {table} WHERE {where}", values)
     return set(match(str(conditions.match), ((row[0], row[1], None) for row in rows)))
 
 
-def _matching_summaries(connection: Connection, expression: str, match: MatchTexts) -> set[str]:
+def _matching_summaries(connection: SqlConnection, expression: str, match: MatchTexts) -> set[str]:
     rows = connection.execute("SELECT id, summary FROM sessions WHERE summary IS NOT NULL").fetchall()
     texts = ("\n".join(text_values(json.loads(row[1]))) for row in rows)
     matches = match(expression, ((index, text, None) for index, text in enumerate(texts)))
     return {rows[index][0] for index in matches}
 
 
-def _injections_naming(connection: Connection, observations: set[int]) -> set[int]:
+def _injections_naming(connection: SqlConnection, observations: set[int]) -> set[int]:
     """The injections that name any of these observations, among their items or as `#id` in the text."""
     rows = connection.execute("SELECT id, items, text FROM injections")
     return {row[0] for row in rows if not observations.isdisjoint(_named_ids(row[1], row[2]))}
 
 
-def _told_lines_naming(connection: Connection, observations: set[int]) -> set[int]:
+def _told_lines_naming(connection: SqlConnection, observations: set[int]) -> set[int]:
     """The lines of the ledger that name any of these observations."""
     rows = connection.execute("SELECT id, text FROM told WHERE text LIKE '%#%'")
     return {row[0] for row in rows if not observations.isdisjoint(_named_ids("[]", row[1]))}
@@ -171,7 +173,7 @@ def _named_ids(items: str, text: str) -> Iterator[int]:
     yield from (int(number) for number in _ID_IN_TEXT.findall(text))
 
 
-def _emptied_sessions(connection: Connection, deleted: Mapping[str, int]) -> set[str]:
+def _emptied_sessions(connection: SqlConnection, deleted: Mapping[str, int]) -> set[str]:
     """The sessions that would have no observation left; `deleted` is how many each loses."""
     total = "SELECT count(*) FROM observations WHERE session_id = ?"
     return {
@@ -179,23 +181,23 @@ def _emptied_sessions(connection: Connection, deleted: Mapping[str, int]) -> set
     }
 
 
-def _sessions_of(connection: Connection, prompts: Iterable[int]) -> set[str]:
+def _sessions_of(connection: SqlConnection, prompts: Iterable[int]) -> set[str]:
     query = "SELECT session_id FROM prompts WHERE id IN (SELECT value FROM json_each(?))"
     return {row[0] for row in connection.execute(query, (json.dumps(list(prompts)),))}
 
 
-def _rows_of(connection: Connection, table: str, sessions: Iterable[str]) -> set[int]:
+def _rows_of(connection: SqlConnection, table: str, sessions: Iterable[str]) -> set[int]:
     query = f"SELECT id FROM {table} WHERE session_id IN (SELECT value FROM json_each(?))"
     return {row[0] for row in connection.execute(query, (json.dumps(list(sessions)),))}
 
 
-def _delete(connection: Connection, table: str, ids: Sequence[int | str]) -> None:
+def _delete(connection: SqlConnection, table: str, ids: Sequence[int | str]) -> None:
     for start in range(0, len(ids), _IDS_AT_ONCE):
         part = ids[start : start + _IDS_AT_ONCE]
         connection.execute(f"DELETE FROM {table} WHERE id IN ({placeholders(part)})", part)
 
 
-def _summarize_again(connection: Connection, sessions: Iterable[str], now: float) -> None:
+def _summarize_again(connection: SqlConnection, sessions: Iterable[str], now: float) -> None:
     """Make the summaries again, so that they neither name nor count what was deleted."""
     connection.executemany(
         "UPDATE sessions SET summary = NULL WHERE id = ?", [(session_id,) for session_id in sessions]
@@ -207,7 +209,7 @@ def _summarize_again(connection: Connection, sessions: Iterable[str], now: float
 
 
 def sweep_observations(
-    connection: Connection, now: float, retention: Mapping[str, int], most: int = limits.SWEEP_PORTION
+    connection: SqlConnection, now: float, retention: Mapping[str, int], most: int = limits.SWEEP_PORTION
 ) -> dict[str, int]:
     """Delete up to `most` observations that are older than their type is kept, except pinned ones; return how many of
     each type. When it is fewer than `most` in all, nothing is left to do, and rows that nothing refers to are gone."""
@@ -233,7 +235,7 @@ def sweep_observations(
     return deleted
 
 
-def _sweep_prompts(connection: Connection, before: int) -> set[str]:
+def _sweep_prompts(connection: SqlConnection, before: int) -> set[str]:
     """Empty the prompts whose observation is gone, and delete those that nothing refers to: an empty prompt still
     groups the actions that it led to. Return the sessions of the emptied ones."""
     unreferenced = "timestamp < ? AND NOT EXISTS (SELECT 1 FROM observations WHERE prompt_id = prompts.id"
@@ -246,7 +248,7 @@ def _sweep_prompts(connection: Connection, before: int) -> set[str]:
     return sessions
 
 
-def _sweep_leftovers(connection: Connection, now: int, retention: Mapping[str, int]) -> None:
+def _sweep_leftovers(connection: SqlConnection, now: int, retention: Mapping[str, int]) -> None:
     """Event ids are kept as long as anything else: a replay must not bring back what was deleted."""
     prompts, longest = now - retention["user_prompt"] * DAY, now - max(retention.values()) * DAY
     connection.execute("DELETE FROM injections WHERE timestamp < ?", (prompts,))

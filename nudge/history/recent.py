@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from nudge.history.event import Connection
+    from nudge.history.event import SqlConnection
 
 OTHER_PROJECTS = 0.3  # weight relative to the same project
 _HEAVIEST = max(TYPES, key=lambda name: TYPES[name].recent)
@@ -34,7 +34,7 @@ def score(row_type: str, age: float, same_project: bool, *, project_given: bool)
 
 
 def recent_observations(
-    connection: Connection,
+    connection: SqlConnection,
     *,
     project: str | None,
     now: float,
@@ -57,7 +57,7 @@ def recent_observations(
     return observations
 
 
-def _has_rows(connection: Connection, project: str) -> bool:
+def _has_rows(connection: SqlConnection, project: str) -> bool:
     return connection.execute("SELECT 1 FROM observations WHERE project = ? LIMIT 1", (project,)).fetchone() is not None
 
 
@@ -67,7 +67,7 @@ class _Stream:
 
     __slots__ = ("_now", "_project", "_rows", "_type")
 
-    def __init__(self, connection: Connection, now: float, project: str | None, obs_type: str | None) -> None:
+    def __init__(self, connection: SqlConnection, now: float, project: str | None, obs_type: str | None) -> None:
         self._now, self._project, self._type = now, project, obs_type
         where, value = ("project", project) if obs_type is None else ("obs_type", obs_type)
         self._rows = connection.execute(
@@ -92,7 +92,7 @@ class _Stream:
 
 
 def _by_score(
-    connection: Connection, project: str | None, now: float
+    connection: SqlConnection, project: str | None, now: float
 ) -> Iterator[tuple[float, int, str | None, str | None]]:
     """Yield every observation as (score, id, file, project), best first, newer first among equals. There is one stream
     for the project and one for each type. The head of a stream is queued under its bound; a row with a lower score is

@@ -8,7 +8,7 @@ import re
 
 from nudge import limits
 from nudge.history.event import COLUMNS, check_type, observation, placeholders
-from nudge.history.fts_query import Query
+from nudge.history.fts_query import FtsQuery
 from nudge.scoring import half_life
 
 TYPE_CHECKING = False
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from nudge.history.event import Connection
+    from nudge.history.event import SqlConnection
 
 RELEVANCE, RECENCY = 0.7, 0.3  # of a blended score
 _INDEX = (
@@ -57,7 +57,7 @@ class SearchFilter:
 
 
 def search_observations(
-    connection: Connection,
+    connection: SqlConnection,
     query: str,
     *,
     project: str | None = None,
@@ -74,7 +74,7 @@ def search_observations(
     """Return matches as previews, or in full, without those of the projects in `hidden`. For a question, matches with
     only some of the words follow, marked `partial`. `now` matters only for the order `blended`. Raises Invalid for a
     query that cannot be parsed."""
-    parsed, conditions = Query(query), SearchFilter(project, obs_type, before, after, hidden)
+    parsed, conditions = FtsQuery(query), SearchFilter(project, obs_type, before, after, hidden)
     match = parsed.match
     columns, show = (_FULL, observation) if full else (_INDEX, _preview)
     if order_by == "blended":
@@ -93,13 +93,13 @@ def search_observations(
     return shown
 
 
-def _count(connection: Connection, match: str, conditions: SearchFilter) -> int:
+def _count(connection: SqlConnection, match: str, conditions: SearchFilter) -> int:
     return int(
         connection.execute(f"SELECT count(*) {_MATCHES}{conditions.sql}", (match, *conditions.values)).fetchone()[0]
     )
 
 
-def _some_words(connection: Connection, query: Query, conditions: SearchFilter, most: int) -> list[int]:
+def _some_words(connection: SqlConnection, query: FtsQuery, conditions: SearchFilter, most: int) -> list[int]:
     """The ids of matches with some but not all of the words, by rank. A common word is in half of a large history: only
     the newest RANKED_PARTIAL matches are ranked."""
     match = f"({query.any_word()}) NOT ({query.match})"
@@ -115,7 +115,7 @@ def _some_words(connection: Connection, query: Query, conditions: SearchFilter, 
 
 
 def explain_observations(
-    connection: Connection,
+    connection: SqlConnection,
     query: str,
     *,
     project: str | None = None,
@@ -130,7 +130,7 @@ def explain_observations(
 ) -> list[tuple[dict[str, Any], dict[str, float], list[str]]]:
     """Return the matches of `search_observations` in full, each with the parts of its score and the words of the query
     that it has. The best match has a text score of 1."""
-    match, conditions = Query(query).match, SearchFilter(project, obs_type, before, after, hidden)
+    match, conditions = FtsQuery(query).match, SearchFilter(project, obs_type, before, after, hidden)
     if order_by == "blended":
         scores = _blended_scores(connection, match, conditions, now)
         ids = _best_first(scores)[offset : offset + limit]
@@ -146,7 +146,7 @@ def explain_observations(
     return [(row, scores[row["id"]], _words_in(connection, words, row["id"])) for row in rows]
 
 
-def _words_in(connection: Connection, words: Sequence[str], identity: int) -> list[str]:
+def _words_in(connection: SqlConnection, words: Sequence[str], identity: int) -> list[str]:
     sql = "SELECT 1 FROM observations_fts WHERE observations_fts MATCH ? AND rowid = ?"
     return [word for word in words if connection.execute(sql, (f'"{word}"', identity)).fetchone()]
 
@@ -162,7 +162,7 @@ def _best_first(scores: Mapping[int, Mapping[str, float]]) -> list[int]:
 
 
 def _blended_scores(
-    connection: Connection, match: str, conditions: SearchFilter, now: float
+    connection: SqlConnection, match: str, conditions: SearchFilter, now: float
 ) -> dict[int, dict[str, float]]:
     """Return the score of the best matches and of the newest ones; a row that is neither cannot rank first."""
     candidates: dict[int, tuple[float, int]] = {}
@@ -181,7 +181,7 @@ def _blended_scores(
     }
 
 
-def _fetch(connection: Connection, ids: Sequence[int], columns: str) -> list[Any]:
+def _fetch(connection: SqlConnection, ids: Sequence[int], columns: str) -> list[Any]:
     rows = {
         row[0]: row
         for row in connection.execute(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
-    from nudge.history.event import Connection
+    from nudge.history.event import SqlConnection
 
 # Programs that build, test, check or run something: only their failures count as work that a session left broken.
 JOB_PROGRAMS = frozenset(
@@ -76,7 +76,7 @@ class SessionRow:
         "uncommitted",
     )
 
-    def __init__(self, connection: Connection, row: Sequence[Any], passes: _PassedJobs) -> None:
+    def __init__(self, connection: SqlConnection, row: Sequence[Any], passes: _PassedJobs) -> None:
         self.id, self.project, self.client, started_at, self.ended_at = row
         newest = connection.execute(
             "SELECT timestamp, branch, clone FROM observations WHERE session_id = ? ORDER BY timestamp DESC, id DESC"
@@ -131,7 +131,9 @@ class SessionRow:
         return path.removeprefix(root) if len(root) > 1 else path
 
 
-def latest_sessions(connection: Connection, project: str | None, now: float, excluded: str | None) -> list[SessionRow]:
+def latest_sessions(
+    connection: SqlConnection, project: str | None, now: float, excluded: str | None
+) -> list[SessionRow]:
     """Return the latest sessions of a project, or of all projects when it is None, newest first."""
     condition, values = ("project = ? AND ", (project,)) if project is not None else ("", ())
     rows = connection.execute(
@@ -144,14 +146,14 @@ def latest_sessions(connection: Connection, project: str | None, now: float, exc
     return sorted(sessions, key=lambda session: -session.last)
 
 
-def own_session(connection: Connection, session_id: str) -> SessionRow | None:
+def own_session(connection: SqlConnection, session_id: str) -> SessionRow | None:
     row = connection.execute(
         "SELECT id, project, client, started_at, ended_at FROM sessions WHERE id = ?", (session_id,)
     ).fetchone()
     return SessionRow(connection, row, _PassedJobs(connection)) if row else None
 
 
-def _intents(connection: Connection, session_id: str) -> list[SessionEntry]:
+def _intents(connection: SqlConnection, session_id: str) -> list[SessionEntry]:
     """The user's latest prompts that led to an action, oldest first."""
     rows = connection.execute(
         "SELECT id, timestamp, content FROM prompts AS p WHERE session_id = ? AND source = 'user' AND content <> ''"
@@ -163,7 +165,7 @@ def _intents(connection: Connection, session_id: str) -> list[SessionEntry]:
     return [SessionEntry(*row) for row in rows][::-1]
 
 
-def _changes(connection: Connection, session_id: str) -> list[SessionEntry]:
+def _changes(connection: SqlConnection, session_id: str) -> list[SessionEntry]:
     """The last change of each file, oldest first; the content is the path."""
     rows = connection.execute(
         "SELECT max(id), max(timestamp), file_path FROM (SELECT id, file_path, timestamp, obs_type FROM observations"
@@ -174,7 +176,7 @@ def _changes(connection: Connection, session_id: str) -> list[SessionEntry]:
     return [SessionEntry(*row) for row in rows][::-1]
 
 
-def _last_commit(connection: Connection, session_id: str) -> SessionEntry | None:
+def _last_commit(connection: SqlConnection, session_id: str) -> SessionEntry | None:
     row = connection.execute(
         "SELECT id, timestamp, content, metadata FROM observations WHERE session_id = ? AND +obs_type = 'git_commit'"
         " ORDER BY timestamp DESC, id DESC LIMIT 1",
@@ -192,7 +194,7 @@ def _last_commit(connection: Connection, session_id: str) -> SessionEntry | None
 class _PassedJobs:
     """The jobs that succeeded in each project, among its newest rows. A project's rows are read on first use."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: SqlConnection) -> None:
         self._connection = connection
         self._projects: dict[str | None, list[tuple[int, str]]] = {}
 
@@ -214,7 +216,7 @@ class _PassedJobs:
         return [(timestamp, content) for timestamp, content, *outcome in rows if _has_passed(*outcome)]
 
 
-def _failures(connection: Connection, session_id: str) -> Iterator[SessionEntry]:
+def _failures(connection: SqlConnection, session_id: str) -> Iterator[SessionEntry]:
     """Yield the jobs that failed and did not pass afterwards with any arguments, the last one first. A failed run of a
     whole suite or of a linter no longer counts once the session committed after it."""
     rows = connection.execute(

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from nudge.history.event import Connection
+    from nudge.history.event import SqlConnection
 
 _MAX_SKEW = 60  # seconds by which an action may seem older than its prompt: hooks run concurrently
 
 
-def record(connection: Connection, raw: Mapping[str, Any]) -> int | None:
+def record(connection: SqlConnection, raw: Mapping[str, Any]) -> int | None:
     """Store an event and return the observation's id; None when it is stored already or repeats a recent one. The
     caller holds the transaction."""
     event = Event(raw)
@@ -40,13 +40,13 @@ def record(connection: Connection, raw: Mapping[str, Any]) -> int | None:
     return observation_id
 
 
-def is_new_event(connection: Connection, event_id: str, timestamp: int) -> bool:
+def is_new_event(connection: SqlConnection, event_id: str, timestamp: int) -> bool:
     """Store an event id; False when it is stored already."""
     added = connection.execute("INSERT OR IGNORE INTO events VALUES (?, ?)", (event_id, timestamp))
     return bool(added.rowcount == 1)
 
 
-def _insert(connection: Connection, event: Event, prompt_id: int | None) -> int:
+def _insert(connection: SqlConnection, event: Event, prompt_id: int | None) -> int:
     row = (
         event.session_id,
         prompt_id,
@@ -78,7 +78,7 @@ def _insert(connection: Connection, event: Event, prompt_id: int | None) -> int:
 # Sessions
 
 
-def _update_session(connection: Connection, event: Event) -> None:
+def _update_session(connection: SqlConnection, event: Event) -> None:
     """Create or complete the session's row. Events arrive in any order: the earliest gives the session's start, and one
     after its end reopens it."""
     row = connection.execute(
@@ -109,7 +109,7 @@ def _update_session(connection: Connection, event: Event) -> None:
         )
 
 
-def _begin_session(connection: Connection, event: Event) -> None:
+def _begin_session(connection: SqlConnection, event: Event) -> None:
     """Insert the session, and close others that have been silent for long."""
     settle(connection, event.timestamp)
     connection.execute(
@@ -118,7 +118,7 @@ def _begin_session(connection: Connection, event: Event) -> None:
     )
 
 
-def _is_repeated(connection: Connection, event: Event) -> bool:
+def _is_repeated(connection: SqlConnection, event: Event) -> bool:
     """Whether the session read the same file, or searched for the same, within DEDUPLICATION_WINDOW. Two searches of
     one directory are the same only when they look for the same."""
     if event.type == "search" or (event.type == "file_read" and event.file_path is None):
@@ -137,7 +137,7 @@ def _is_repeated(connection: Connection, event: Event) -> bool:
     return rows.fetchone() is not None
 
 
-def _replace_stop(connection: Connection, event: Event) -> bool:
+def _replace_stop(connection: SqlConnection, event: Event) -> bool:
     """Delete the last end of a turn before the new one is stored: a session keeps one. False, to keep the old one, when
     there was no action in between: an answer to thanks says less than the words before it."""
     row = connection.execute(
@@ -161,7 +161,7 @@ def _replace_stop(connection: Connection, event: Event) -> bool:
 # Prompts
 
 
-def _prompt_of(connection: Connection, event: Event) -> int | None:
+def _prompt_of(connection: SqlConnection, event: Event) -> int | None:
     """Return the prompt that the client names, else the latest before the event. A prompt that arrives after its
     actions claims them when it is stored."""
     if event.type in SESSION_TYPES:
@@ -169,7 +169,7 @@ def _prompt_of(connection: Connection, event: Event) -> int | None:
     return _named_prompt(connection, event) or _prompt_at(connection, event)
 
 
-def _named_prompt(connection: Connection, event: Event) -> int | None:
+def _named_prompt(connection: SqlConnection, event: Event) -> int | None:
     if event.prompt_id is None:
         return None
     row = connection.execute(
@@ -179,7 +179,7 @@ def _named_prompt(connection: Connection, event: Event) -> int | None:
     return int(row[0]) if row else None
 
 
-def _prompt_at(connection: Connection, event: Event) -> int | None:
+def _prompt_at(connection: SqlConnection, event: Event) -> int | None:
     row = connection.execute(
         "SELECT id FROM prompts WHERE session_id = ? AND timestamp <= ? AND source = 'user' ORDER BY timestamp"
         " DESC, id DESC LIMIT 1",
@@ -188,7 +188,7 @@ def _prompt_at(connection: Connection, event: Event) -> int | None:
     return int(row[0]) if row else None
 
 
-def _insert_prompt(connection: Connection, event: Event) -> int:
+def _insert_prompt(connection: SqlConnection, event: Event) -> int:
     added = connection.execute(
         "INSERT INTO prompts (session_id, client_prompt_id, timestamp, source, content) VALUES (?, ?, ?, 'user', ?)",
         (event.session_id, event.prompt_id, event.timestamp, event.content),
@@ -200,7 +200,7 @@ def _insert_prompt(connection: Connection, event: Event) -> int:
     return prompt_id
 
 
-def _claim_by_time(connection: Connection, event: Event, prompt_id: int) -> None:
+def _claim_by_time(connection: SqlConnection, event: Event, prompt_id: int) -> None:
     """Assign the actions between this prompt and the next one to it, unless they name a stored prompt. Actions in the
     same second that were stored before it stay with the prompt before."""
     until = connection.execute(
@@ -224,7 +224,7 @@ def _claim_by_time(connection: Connection, event: Event, prompt_id: int) -> None
     )
 
 
-def _claim_by_name(connection: Connection, event: Event, prompt_id: int) -> None:
+def _claim_by_name(connection: SqlConnection, event: Event, prompt_id: int) -> None:
     connection.execute(
         "UPDATE observations SET prompt_id = ? WHERE session_id = ? AND timestamp >= ? AND +obs_type NOT IN"
         f" ({placeholders(NOT_ACTIONS)})"
@@ -236,7 +236,7 @@ def _claim_by_name(connection: Connection, event: Event, prompt_id: int) -> None
 # Pins and injections
 
 
-def set_pinned(connection: Connection, ids: Sequence[int], pinned: bool) -> list[int]:
+def set_pinned(connection: SqlConnection, ids: Sequence[int], pinned: bool) -> list[int]:
     """Pin or unpin observations; return the ids that exist."""
     rows = connection.execute(f"SELECT id FROM observations WHERE id IN ({placeholders(ids)})", tuple(ids))
     existing = {row[0] for row in rows}
@@ -247,7 +247,9 @@ def set_pinned(connection: Connection, ids: Sequence[int], pinned: bool) -> list
     return pinned_ids
 
 
-def store_injection(connection: Connection, session_id: str, timestamp: float, items: Sequence[Any], text: str) -> int:
+def store_injection(
+    connection: SqlConnection, session_id: str, timestamp: float, items: Sequence[Any], text: str
+) -> int:
     """Store a text that was injected into a session; `items` are observation ids, or objects with one as `id`."""
     added = connection.execute(
         "INSERT INTO injections (session_id, timestamp, items, text) VALUES (?, ?, ?, ?)",

@@ -13,18 +13,18 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from nudge.history.event import Connection
+    from nudge.history.event import SqlConnection
 
 # `+obs_type` makes SQLite use the index over sessions: by the one over types it would read the whole history.
 
 
-def end_session(connection: Connection, session_id: str, timestamp: int) -> None:
+def end_session(connection: SqlConnection, session_id: str, timestamp: int) -> None:
     """Close a session, unless later events show that it was resumed."""
     if _last_event(connection, session_id) <= timestamp:
         _close(connection, session_id, timestamp)
 
 
-def settle(connection: Connection, now: float) -> int:
+def settle(connection: SqlConnection, now: float) -> int:
     """Close sessions that have been silent for SILENT_SESSION seconds, and make the summary of ended sessions without
     one again; return how many sessions changed."""
     rows = connection.execute("SELECT id, ended_at FROM sessions WHERE summary IS NULL").fetchall()
@@ -37,12 +37,12 @@ def settle(connection: Connection, now: float) -> int:
     return settled
 
 
-def _close(connection: Connection, session_id: str, timestamp: int) -> None:
+def _close(connection: SqlConnection, session_id: str, timestamp: int) -> None:
     summary = json.dumps(summarize(connection, session_id), separators=(",", ":"))
     connection.execute("UPDATE sessions SET ended_at = ?, summary = ? WHERE id = ?", (timestamp, summary, session_id))
 
 
-def _last_event(connection: Connection, session_id: str) -> int:
+def _last_event(connection: SqlConnection, session_id: str) -> int:
     """The time of the last observation; of a session without any, its start."""
     row = connection.execute(
         "SELECT coalesce((SELECT max(timestamp) FROM observations WHERE session_id = :id),"
@@ -52,7 +52,7 @@ def _last_event(connection: Connection, session_id: str) -> int:
     return int(row[0])
 
 
-def summarize(connection: Connection, session_id: str) -> dict[str, Any]:
+def summarize(connection: SqlConnection, session_id: str) -> dict[str, Any]:
     """Compute the summary from the stored rows alone."""
     words = last_words(connection, session_id)
     return {
@@ -65,13 +65,13 @@ def summarize(connection: Connection, session_id: str) -> dict[str, Any]:
     }
 
 
-def summary_of(connection: Connection, session_id: str, stored: str | None) -> dict[str, Any]:
+def summary_of(connection: SqlConnection, session_id: str, stored: str | None) -> dict[str, Any]:
     """Return the stored summary, or compute one for a session that has not ended."""
     summary: dict[str, Any] = summarize(connection, session_id) if stored is None else json.loads(stored)
     return summary
 
 
-def intent(connection: Connection, session_id: str) -> str | None:
+def intent(connection: SqlConnection, session_id: str) -> str | None:
     """Return the first prompt that led to an action, which `yes` and `thanks` do not."""
     row = connection.execute(
         "SELECT content FROM prompts AS p WHERE session_id = ? AND source = 'user' AND content <> ''"
@@ -83,7 +83,7 @@ def intent(connection: Connection, session_id: str) -> str | None:
     return " ".join(row[0].split())[: limits.INTENT_CHARS] if row else None
 
 
-def last_words(connection: Connection, session_id: str) -> str:
+def last_words(connection: SqlConnection, session_id: str) -> str:
     """Return the last message of the assistant that a session end or turn end has; empty when there is none."""
     row = connection.execute(
         "SELECT json_extract(metadata, '$.last_words') AS words FROM observations WHERE session_id = ?"
@@ -93,7 +93,7 @@ def last_words(connection: Connection, session_id: str) -> str:
     return str(row[0]) if row else ""
 
 
-def _files(connection: Connection, session_id: str) -> list[str]:
+def _files(connection: SqlConnection, session_id: str) -> list[str]:
     """Changed files in the order of their first change."""
     rows = connection.execute(
         "WITH changes AS (SELECT id, timestamp, file_path FROM observations WHERE session_id = ? AND"
@@ -107,7 +107,7 @@ def _files(connection: Connection, session_id: str) -> list[str]:
     return [row[0] for row in rows]
 
 
-def _failures(connection: Connection, session_id: str) -> list[dict[str, Any]]:
+def _failures(connection: SqlConnection, session_id: str) -> list[dict[str, Any]]:
     """Each command that failed, once, with the id of the observation in which it passed afterwards, if any."""
     rows = connection.execute(
         "SELECT content, max(id), max(timestamp) FROM observations WHERE session_id = ? AND +obs_type = ?"
@@ -120,7 +120,7 @@ def _failures(connection: Connection, session_id: str) -> list[dict[str, Any]]:
     ]
 
 
-def _passed(connection: Connection, session_id: str, command: str, timestamp: int, failed_id: int) -> int | None:
+def _passed(connection: SqlConnection, session_id: str, command: str, timestamp: int, failed_id: int) -> int | None:
     """The id of the same command later with exit code 0. Without an exit code it does not count as a success."""
     row = connection.execute(
         "SELECT id FROM observations WHERE session_id = ? AND (timestamp, id) > (?, ?) AND +obs_type IN"
@@ -131,7 +131,7 @@ def _passed(connection: Connection, session_id: str, command: str, timestamp: in
     return int(row[0]) if row else None
 
 
-def _commits(connection: Connection, session_id: str) -> list[dict[str, Any]]:
+def _commits(connection: SqlConnection, session_id: str) -> list[dict[str, Any]]:
     rows = connection.execute(
         "SELECT id, content, metadata FROM observations WHERE session_id = ? AND +obs_type = 'git_commit'"
         " ORDER BY timestamp, id LIMIT ?",
@@ -145,7 +145,7 @@ def _hash(metadata: dict[str, Any]) -> str | None:
     return str(commit) if commit else None
 
 
-def _counts(connection: Connection, session_id: str) -> dict[str, int]:
+def _counts(connection: SqlConnection, session_id: str) -> dict[str, int]:
     rows = connection.execute(
         "SELECT obs_type, count(*) FROM observations WHERE session_id = ? GROUP BY obs_type ORDER BY obs_type",
         (session_id,),

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from nudge.history.event import Connection
+    from nudge.history.event import SqlConnection
 
     Row = Sequence[Any]
 
@@ -30,7 +30,7 @@ _NONE: frozenset[str] = frozenset()
 _SHOWN = "coalesce(project NOT IN (SELECT value FROM json_each(?)), 1)"
 
 
-def get(connection: Connection, ids: Sequence[int], *, hidden: frozenset[str] = _NONE) -> list[dict[str, Any]]:
+def get(connection: SqlConnection, ids: Sequence[int], *, hidden: frozenset[str] = _NONE) -> list[dict[str, Any]]:
     """Return observations with all fields, in the order of `ids`, without those that do not exist or are hidden."""
     if not ids:
         raise Invalid("ids array must not be empty")
@@ -44,7 +44,7 @@ def get(connection: Connection, ids: Sequence[int], *, hidden: frozenset[str] = 
 
 
 def timeline(
-    connection: Connection,
+    connection: SqlConnection,
     anchor: int,
     before: int = limits.DEFAULT_TIMELINE,
     after: int = limits.DEFAULT_TIMELINE,
@@ -75,7 +75,7 @@ def timeline(
 _IS_PROMPT = "(obs_type = 'user_prompt' AND prompt_id IS NOT NULL)"  # the observation of a prompt itself
 
 
-def latest_prompt(connection: Connection, session_id: str) -> int | None:
+def latest_prompt(connection: SqlConnection, session_id: str) -> int | None:
     """The id of the user's last prompt in a session."""
     row = connection.execute(
         "SELECT id FROM prompts WHERE session_id = ? AND source = 'user' ORDER BY timestamp DESC, id DESC LIMIT 1",
@@ -84,7 +84,7 @@ def latest_prompt(connection: Connection, session_id: str) -> int | None:
     return None if row is None else int(row[0])
 
 
-def session_times(connection: Connection, session_id: str) -> tuple[int | None, int | None]:
+def session_times(connection: SqlConnection, session_id: str) -> tuple[int | None, int | None]:
     """Return when a session ended, and the time of its last event; None where that is not known."""
     row = connection.execute(
         "SELECT ended_at, max(started_at, coalesce((SELECT max(timestamp) FROM observations WHERE session_id = ?1), 0),"
@@ -94,7 +94,7 @@ def session_times(connection: Connection, session_id: str) -> tuple[int | None, 
     return (None, None) if row is None else (row[0], row[1])
 
 
-def has_changed_files(connection: Connection, session_id: str, since: int) -> bool:
+def has_changed_files(connection: SqlConnection, session_id: str, since: int) -> bool:
     """Whether a session has written or edited a file since then."""
     rows = connection.execute(
         f"SELECT 1 FROM observations WHERE session_id = ? AND timestamp >= ?"
@@ -105,7 +105,7 @@ def has_changed_files(connection: Connection, session_id: str, since: int) -> bo
 
 
 def trace(
-    connection: Connection,
+    connection: SqlConnection,
     session_id: str,
     before: int | None = None,
     after: int | None = None,
@@ -134,7 +134,9 @@ def trace(
     }
 
 
-def _cut(connection: Connection, session_id: str, window: tuple[int, int], limit: int) -> tuple[tuple[int, int], bool]:
+def _cut(
+    connection: SqlConnection, session_id: str, window: tuple[int, int], limit: int
+) -> tuple[tuple[int, int], bool]:
     """Return the window cut to `limit` rows, and whether it was cut. It ends between two seconds, so that `after` finds
     the rest; only a second that alone has more rows than the limit is split."""
     own = "session_id = ?1 AND timestamp > ?2 AND timestamp < ?3"
@@ -154,7 +156,7 @@ def _window(before: int | None, after: int | None) -> tuple[int, int]:
 
 
 def _prompts(
-    connection: Connection, session_id: str, window: tuple[int, int], limit: int, hidden: frozenset[str]
+    connection: SqlConnection, session_id: str, window: tuple[int, int], limit: int, hidden: frozenset[str]
 ) -> list[dict[str, Any]]:
     by_prompt, unprompted = _actions(connection, session_id, window, limit, hidden)
     rows = connection.execute(
@@ -179,7 +181,7 @@ def _prompts(
 
 
 def _actions(
-    connection: Connection, session_id: str, window: tuple[int, int], limit: int, hidden: frozenset[str]
+    connection: SqlConnection, session_id: str, window: tuple[int, int], limit: int, hidden: frozenset[str]
 ) -> tuple[dict[int, list[Any]], list[Any]]:
     """Observations by prompt, and those without one. A prompt's own observation is the prompt and is left out."""
     by_prompt: dict[int, list[Any]] = {}
@@ -236,7 +238,7 @@ def _system_entry(unprompted: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _injections(connection: Connection, session_id: str, window: tuple[int, int]) -> list[dict[str, Any]]:
+def _injections(connection: SqlConnection, session_id: str, window: tuple[int, int]) -> list[dict[str, Any]]:
     rows = connection.execute(
         "SELECT id, timestamp, items, text FROM injections WHERE session_id = ? AND timestamp > ? AND"
         " timestamp < ? ORDER BY timestamp, id",
@@ -245,7 +247,7 @@ def _injections(connection: Connection, session_id: str, window: tuple[int, int]
     return [{"id": row[0], "timestamp": row[1], "items": json.loads(row[2]), "text": row[3]} for row in rows]
 
 
-def injected_as(connection: Connection, identity: int | str) -> dict[str, Any]:
+def injected_as(connection: SqlConnection, identity: int | str) -> dict[str, Any]:
     """Return whether a hint (`api/test`), a note (`m12`) or an observation (its id) was injected: its last section, the
     tokens of its line at four characters each, and the latest sessions that got it."""
     rows = connection.execute(
@@ -284,7 +286,7 @@ _TOUCHES = """WITH touches(id) AS (
 
 
 def file_history(
-    connection: Connection,
+    connection: SqlConnection,
     file_path: str,
     before: int | None = None,
     after: int | None = None,
@@ -310,7 +312,7 @@ def file_history(
     return {"file_path": file_path, "sessions": [_touches(connection, *item) for item in by_session.items()], **more}
 
 
-def _rows_of_path(connection: Connection, path: str, window: tuple[int, int], limit: int) -> list[Row]:
+def _rows_of_path(connection: SqlConnection, path: str, window: tuple[int, int], limit: int) -> list[Row]:
     """Read one path at a time: the index then yields the latest rows without reading the others."""
     rows: list[Row] = connection.execute(
         f"{_TOUCHES} SELECT o.session_id, o.id, o.timestamp, o.obs_type, substr(o.content, 1, {limits.PREVIEW_CHARS}),"
@@ -324,7 +326,7 @@ def _rows_of_path(connection: Connection, path: str, window: tuple[int, int], li
     return rows
 
 
-def _touches(connection: Connection, session_id: str, rows: list[Row]) -> dict[str, Any]:
+def _touches(connection: SqlConnection, session_id: str, rows: list[Row]) -> dict[str, Any]:
     project, started_at, summary = connection.execute(
         "SELECT project, started_at, summary FROM sessions WHERE id = ?", (session_id,)
     ).fetchone()
@@ -354,7 +356,7 @@ def _touch(row: Row) -> dict[str, Any]:
 
 
 def sessions(
-    connection: Connection,
+    connection: SqlConnection,
     *,
     project: str | None = None,
     prefix: str = "",
@@ -381,7 +383,7 @@ def sessions(
     return [_session(connection, row) for row in rows]
 
 
-def _session(connection: Connection, row: Row) -> dict[str, Any]:
+def _session(connection: SqlConnection, row: Row) -> dict[str, Any]:
     names = ("session_id", "project", "repo", "cwd", "client", "started_at", "ended_at")
     return {
         **dict(zip(names, row, strict=False)),
@@ -389,16 +391,6 @@ def _session(connection: Connection, row: Row) -> dict[str, Any]:
         "observation_count": row[8],
         "summary": summary_of(connection, row[0], row[7]),
     }
-
-
-def stats(connection: Connection) -> dict[str, Any]:
-    """Return the number of observations, in all and by type, and of sessions, prompts and injections."""
-    by_type = dict(
-        connection.execute("SELECT obs_type, count(*) FROM observations GROUP BY obs_type ORDER BY obs_type").fetchall()
-    )
-    tables = ("sessions", "prompts", "injections")
-    counts = {table: connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables}
-    return {"observations": sum(by_type.values()), "by_type": by_type, **counts}
 
 
 _EXPORTED = {
@@ -410,13 +402,13 @@ _EXPORTED = {
 _JSON_FIELDS = ("summary", "metadata", "items")
 
 
-def export(connection: Connection, after: str | None = None, limit: int = limits.EXPORT_PAGE) -> dict[str, Any]:
+def export(connection: SqlConnection, after: str | None = None) -> dict[str, Any]:
     """Return one page of all rows, and as `next` the value of `after` for the next page, None at the end. A page has
     the rows that fit into PAGE_BYTES, and at least one."""
     kind, start = _parse_position(after)
     table, columns = _EXPORTED[kind]
+    limit, room = limits.EXPORT_PAGE, limits.PAGE_BYTES
     rows: list[Row] = []
-    room = limits.PAGE_BYTES
     cursor = connection.execute(f"SELECT {columns} FROM {table} WHERE id > ? ORDER BY id LIMIT ?", (start, limit))
     for row in cursor:
         room -= sum(len(value) for value in row if isinstance(value, str))
@@ -431,7 +423,7 @@ def export(connection: Connection, after: str | None = None, limit: int = limits
 def _parse_position(after: str | None) -> tuple[str, Any]:
     kind, _, start = (after or "session:").partition(":")
     if kind not in _EXPORTED or (kind != "session" and not (start.isascii() and start.isdigit() and len(start) < 19)):
-        raise Invalid("must be `next` of the page before", field="after")
+        raise Invalid("must be the `next` of the previous page", field="after")
     return kind, start if kind == "session" else int(start)
 
 

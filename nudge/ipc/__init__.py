@@ -1,6 +1,6 @@
 """The private wire between the processes of one user, and which of them is PRIMARY.
 
 `client.Client` calls an operation; `server.WireServer` answers, on the lines that `protocol` defines. `spawn` finds or
-starts a PRIMARY, `lock` decides which process is one, `endpoint` says how to reach it, and `holder` whether a pid is
-the server. Everything but `server` and the import of filelock in `lock` is standard library: hooks and PROXYs load it.
+starts a PRIMARY, `nudge.locks` decides which process is one, `endpoint` says how to reach it, and `holder` whether a
+pid is the server. Everything but `server` is standard library: hooks and PROXYs load it.
 """

@@ -1,6 +1,7 @@
 """The client of the private wire that the CLI, hooks and PROXY share. Standard library only.
 
-A call keeps its `once` key on every connection that it is sent on, so that a lost answer can be requested again.
+A call keeps its `once` key on every connection that it is sent on, so that a lost answer can be requested again. A hook
+makes one attempt (`exchange`); the CLI (`Client`) and PROXY retry (`CallQueue`).
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from itertools import count
+from itertools import count, islice
 
 from nudge import limits, paths
 from nudge.clock import boot_seconds
@@ -19,20 +20,22 @@ from nudge.ipc.connection import Lost, TimedOut
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from typing import Any
 
     from nudge.ipc.connection import Connection
     from nudge.ipc.endpoint import Endpoint
 
-_RETRY_PAUSE = 0.01
+_RETRY_PAUSE = 0.01  # seconds between the loss of a connection and the next one
 _ids = count(1)
 
 
 class Request:
-    """One call to a PRIMARY. `params` may be JSON text already; `caller` is the `caller` object of the envelope."""
+    """One call to a PRIMARY. `params` may be JSON text already; `caller` is the `caller` object of the envelope;
+    `timeout` is in seconds for one PRIMARY, by default that of the operation. `result` or `error` is set once the call
+    is answered or has failed."""
 
-    __slots__ = ("caller", "deadline", "id", "once", "op", "params")
+    __slots__ = ("caller", "deadline", "error", "give_up", "id", "is_sent", "once", "op", "params", "result", "timeout")
 
     def __init__(
         self,
@@ -41,45 +44,238 @@ class Request:
         caller: dict[str, Any],
         *,
         once: str | None = None,
+        timeout: float | None = None,
     ) -> None:
         self.op, self.caller, self.id = op, caller, next(_ids)
+        self.timeout = protocol.timeout_of(op) if timeout is None else timeout
         self.params = params if isinstance(params, bytes) else _encode_params(params)
         self.once = once or os.urandom(12).hex()
-        self.deadline = 0.0
+        self.deadline = self.give_up = 0.0
+        self.is_sent = False
+        self.result: Any = None
+        self.error: NudgeError | None = None
 
-    def encode(self, deadline: float) -> bytes:
-        """Return the line to send; PRIMARY does not apply a write that it reads after `deadline` (boot clock)."""
-        self.deadline = deadline
-        return protocol.encode_call(
-            self.id, self.op, self.params, self.once, {**self.caller, "deadline": round(deadline, 6)}
-        )
+    def encode(self) -> bytes:
+        """Return the line to send. PRIMARY does not apply a write that it reads after its deadline (boot clock)."""
+        self.deadline = boot_seconds() + self.timeout
+        self.give_up = self.give_up or boot_seconds() + limits.START_TIMEOUT
+        return self.encode_again()
 
-    def add_env(self, environ: Mapping[str, str], names: list[str]) -> None:
-        """Add the variables that `need_env` asks for: only the names in a scope are ever sent."""
-        self.caller["env"] = {**self.caller.get("env", {}), **requested_env(environ, names)}
+    def encode_again(self) -> bytes:
+        """Return the line with the deadline that it had."""
+        caller = {**self.caller, "deadline": round(self.deadline, 6)}
+        return protocol.encode_call(self.id, self.op, self.params, self.once, caller)
+
+    def read_answer(self, answer: Mapping[str, Any], environ: Mapping[str, str]) -> bool:
+        """Take the result or the error from PRIMARY's answer, and return True; return False if the answer asks for
+        variables (`need_env`): they are added, and the call is to be sent again. Only the names in a scope are ever
+        sent.
+
+        Raises HandingOver when the call must be sent to the next PRIMARY, Lost for an answer of another shape."""
+        if "error" in answer:
+            self.error = RemoteError(answer["error"])
+        elif "retry" in answer:
+            raise HandingOver(f"the server asks to send it again: {answer['retry']}")
+        elif "need_env" in answer:
+            self.caller["env"] = {**self.caller.get("env", {}), **requested_env(environ, answer["need_env"])}
+            return False
+        elif "result" in answer:
+            self.result = answer["result"]
+        else:
+            raise Lost
+        return True
+
+    def outcome(self) -> Any:
+        """Return the result, or raise the error."""
+        if self.error is not None:
+            raise self.error
+        return self.result
 
 
-def exchange(link: Connection, request: Request, environ: Mapping[str, str], deadline: float) -> Any:
-    """Send one call and return its result.
+def exchange(link: Connection, request: Request, environ: Mapping[str, str]) -> Any:
+    """Send one call on one connection, without a retry, and return its result.
 
     Raises RemoteError for PRIMARY's error, HandingOver when the call must be sent to the next PRIMARY, Lost or
     TimedOut."""
-    link.send(request.encode(deadline))
+    link.send(request.encode())
     while True:
-        answer = link.receive(deadline)
-        if "error" in answer and answer.get("id") in (request.id, None):
-            raise RemoteError(answer["error"])
-        if answer.get("id") != request.id:
-            continue
-        if "retry" in answer:
-            raise HandingOver(f"the server asks to send it again: {answer['retry']}")
-        if "need_env" in answer:
-            request.add_env(environ, answer["need_env"])
-            link.send(request.encode(deadline))
-        elif "result" in answer:
-            return answer["result"]
+        answer = link.receive(request.deadline)
+        call_id = answer.get("id")
+        if call_id is None or call_id == request.id:  # null: PRIMARY refuses the connection as a whole
+            if request.read_answer(answer, environ):
+                return request.outcome()
+            link.send(request.encode_again())
+
+
+class CallQueue:
+    """The unanswered calls of one process, and the retries of all of them.
+
+    Calls are sent in order, without waiting for answers, which are matched by id. When the connection is lost or
+    PRIMARY hands its role over, unanswered calls are sent to the next PRIMARY, in the original order and with the same
+    `once` keys. A call ends with an answer, when PRIMARY does not answer in time, when there is no PRIMARY, or when its
+    connection was lost again and again for START_TIMEOUT."""
+
+    __slots__ = ("_calls", "_connect", "_directory", "_environ", "_finished", "env_names", "link", "lost_at")
+
+    def __init__(self, directory: str, environ: Mapping[str, str], connect: Callable[[], Connection | None]) -> None:
+        """`connect` returns a connection with its hello queued, or None to stay without one for now; its NudgeError
+        fails all calls. `environ` has the variables that scopes are compared with."""
+        self._directory, self._environ, self._connect = directory, environ, connect
+        self._calls: dict[int, Request] = {}
+        self._finished: list[Request] = []
+        self.link: Connection | None = None
+        self.lost_at = 0.0
+        """When the last connection was lost, on the boot clock."""
+        self.env_names: set[str] = set()
+        """The variables that scopes have asked for: sent unasked, they save a round trip."""
+
+    def __len__(self) -> int:
+        return len(self._calls)
+
+    def __iter__(self) -> Iterator[Request]:
+        return iter(self._calls.values())
+
+    def add(self, request: Request) -> None:
+        self._calls[request.id] = request
+
+    def clear(self) -> None:
+        """Drop all calls: nobody waits for their results."""
+        self._calls.clear()
+
+    def close(self) -> None:
+        if self.link is not None:
+            self.link.close()
+            self.link = None
+
+    def call(self, request: Request) -> Any:
+        """Send one call, wait for it, and return its result or raise its error."""
+        self.add(request)
+        while not self.advance():
+            self.receive()
+        return request.outcome()
+
+    def timeout(self) -> float | None:
+        """Return the seconds after which `advance` is due although nothing has arrived; None while no call waits."""
+        if not self._calls:
+            return None
+        return max((self._resume_at() if self.link is None else self._first_deadline()) - boot_seconds(), 0.0)
+
+    def receive(self) -> None:
+        """Read what has arrived; wait for it, or for the time of the next attempt, when nothing has."""
+        if self.link is None:
+            time.sleep(max(self._resume_at() - boot_seconds(), 0.0))
+            return
+        try:
+            self.link.fill(self._first_deadline())
+        except TimedOut:
+            pass  # `advance` looks at the deadlines
+        except Lost:
+            self._drop_link()
+
+    def advance(self) -> list[Request]:
+        """Connect if there is no connection, send what can be sent, and handle what has arrived; never wait for an
+        answer. Return the calls that are finished."""
+        try:
+            if self.link is None and boot_seconds() >= self._resume_at():
+                self.link = self._connect()
+            if self.link is not None:
+                self._handle_answers(self.link)
+        except (Lost, HandingOver):
+            self._drop_link()
+        except TimedOut:  # PRIMARY does not read
+            assert self.link is not None
+            from nudge.ipc import spawn
+
+            self._fail(list(self), spawn.no_answer(self.link.endpoint))
+            self._drop_link()
+        except NudgeError as error:  # no PRIMARY, or it refuses this process
+            self._fail(list(self), error)
+            self._drop_link()
+        finished, self._finished = self._finished, []
+        return finished
+
+    def _handle_answers(self, link: Connection) -> None:
+        """Send calls and handle the answers in the buffer; each answer makes room for another call."""
+        self._send_unsent(link)
+        while (answer := link.take()) is not None:
+            self._handle(link, answer)
+            self._send_unsent(link)
+        self._expire(link)
+
+    def _send_unsent(self, link: Connection) -> None:
+        """Send a queued hello and calls, at most MAX_CALLS_IN_FLIGHT without an answer: a call's timeout starts when it
+        is sent."""
+        for call in islice(self, limits.MAX_CALLS_IN_FLIGHT):
+            if not call.is_sent:
+                link.send(call.encode())
+                call.is_sent = True
+        link.send()
+
+    def _handle(self, link: Connection, answer: Mapping[str, Any]) -> None:
+        call_id = answer.get("id")
+        if call_id is None:  # PRIMARY refuses the connection as a whole, and closes it
+            raise RemoteError(answer.get("error") or {})
+        call = self._calls.get(call_id)
+        if call is None:
+            return
+        if call.read_answer(answer, self._environ):
+            self._finish(call)
         else:
-            raise Lost
+            self._remember_env(answer["need_env"])
+            link.send(call.encode_again())
+
+    def _remember_env(self, names: list[str]) -> None:
+        """Beyond MAX_ENV_NAMES the older names are dropped."""
+        names_now = self.env_names | set(names)
+        self.env_names = names_now if len(names_now) <= limits.MAX_ENV_NAMES else set(names)
+
+    def _drop_link(self) -> None:
+        """Close the connection, if there is one; calls wait to be sent on the next one."""
+        if self.link is None:
+            return
+        self.close()
+        self.lost_at = boot_seconds()
+        for call in list(self):
+            call.is_sent = False
+            if call.give_up and call.give_up < self.lost_at:
+                call.error = Unavailable("the Nudge server keeps going away; try again, or look at: nudge status")
+                self._finish(call)
+
+    def _expire(self, link: Connection) -> None:
+        """Fail the calls when PRIMARY did not answer one in time; each carries its deadline, after which it is not
+        applied. During a long operation only those that are late fail: PRIMARY is at work. Raises Lost to drop the
+        connection; the calls to a PRIMARY that has just started are then sent again, with more time."""
+        now = boot_seconds()
+        expired = [call for call in self._sent() if call.deadline <= now]
+        if not expired:
+            return
+        from nudge.ipc import spawn
+
+        error = spawn.no_answer(link.endpoint)
+        if any(call.op in protocol.LONG_OPERATIONS for call in self._sent()):
+            self._fail(expired, error)
+            return
+        if not spawn.is_settling(self._directory, link.endpoint):
+            self._fail(list(self), error)
+        raise Lost
+
+    def _sent(self) -> Iterator[Request]:
+        return (call for call in islice(self, limits.MAX_CALLS_IN_FLIGHT) if call.is_sent)
+
+    def _fail(self, calls: list[Request], error: NudgeError) -> None:
+        for call in calls:
+            call.error = error
+            self._finish(call)
+
+    def _finish(self, call: Request) -> None:
+        del self._calls[call.id]
+        self._finished.append(call)
+
+    def _resume_at(self) -> float:
+        return self.lost_at + _RETRY_PAUSE
+
+    def _first_deadline(self) -> float:
+        return min((call.deadline for call in self._sent()), default=boot_seconds() + limits.CALL_TIMEOUT)
 
 
 class Client:
@@ -109,31 +305,19 @@ class Client:
         *,
         context: Mapping[str, Any] | None = None,
         start: bool = True,
-        timeout: float = limits.CALL_TIMEOUT,
+        timeout: float | None = None,
     ) -> Any:
         """Return the operation's result or raise its error; a lost answer is requested again under the same key.
 
         `context` is the caller's, for operations whose parameters have a context of their own. `timeout` is in seconds
-        for one PRIMARY; longer than the default only for long operations (backup, purge)."""
+        for one PRIMARY, by default the operation's."""
         caller = {"door": "cli", "client": "cli", "env": {}, **({"context": context} if context else {})}
-        request = Request(op, params, caller)
-        give_up = boot_seconds() + limits.START_TIMEOUT
-        while True:
-            link = self._connect(start and self._autostart)
-            try:
-                return exchange(link, request, self._env, boot_seconds() + timeout)
-            except (Lost, HandingOver):
-                pass
-            except TimedOut:
-                from nudge.ipc import spawn
-
-                if timeout > limits.CALL_TIMEOUT or not spawn.is_settling(self._directory, link.endpoint):
-                    raise spawn.no_answer(link.endpoint) from None
-            finally:
-                link.close()
-            if boot_seconds() > give_up:
-                raise Unavailable("the Nudge server keeps going away; try again, or look at: nudge status")
-            time.sleep(_RETRY_PAUSE)
+        request = Request(op, params, caller, timeout=timeout)
+        calls = CallQueue(self._directory, self._env, lambda: self._connect(start and self._autostart))
+        try:
+            return calls.call(request)
+        finally:
+            calls.close()
 
     def endpoint(self) -> Endpoint | None:
         return endpoint.read(self._directory)

@@ -121,14 +121,12 @@ class Connection:
         return None
 
     def fill(self, deadline: float) -> None:
-        """Receive what has arrived into the buffer, or wait for it. Raises Lost or TimedOut."""
-        remaining = deadline - boot_seconds()
-        if remaining <= 0:
-            raise TimedOut
-        self.socket.settimeout(remaining)
+        """Receive what has arrived into the buffer, or wait for it. Raises Lost or TimedOut. What has arrived is
+        received after the deadline too: this process may have been suspended meanwhile."""
+        self.socket.settimeout(max(deadline - boot_seconds(), 0.0))
         try:
             received = self.socket.recv(_CHUNK)
-        except TimeoutError:
+        except (TimeoutError, BlockingIOError):
             raise TimedOut from None
         except OSError:
             raise Lost from None

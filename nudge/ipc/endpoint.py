@@ -193,9 +193,9 @@ def leftovers(directory: str) -> list[str]:
 def clear_leftovers(directory: str) -> list[str]:
     """Remove the leftovers, withdraw a stale endpoint, and return the names. Raises StorageFailed while a server holds
     the lock."""
-    from nudge.ipc import lock
+    from nudge import locks
 
-    held = lock.OwnerLock(os.path.join(directory, paths.LOCK))
+    held = locks.OwnerLock(os.path.join(directory, paths.LOCK))
     if not held.acquire():
         raise StorageFailed("a server holds the lock; its files are not touched")
     try:
@@ -209,3 +209,17 @@ def clear_leftovers(directory: str) -> list[str]:
         return names
     finally:
         held.release()
+
+
+def is_port_free(port: int) -> bool:
+    """Whether a server could bind the port. Tries to bind it: connecting would disturb the program that listens
+    there."""
+    import socket
+
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True

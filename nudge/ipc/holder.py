@@ -8,9 +8,8 @@ from __future__ import annotations
 import os
 import sys
 
-from nudge import paths
+from nudge import locks, paths
 from nudge.errors import Conflict
-from nudge.ipc import lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -97,7 +96,7 @@ def _has_proc() -> bool:
 
 
 def _is_holder(path: str, published: Endpoint, process: Process) -> bool:
-    if lock.is_free(path):
+    if locks.is_free(path):
         return False
     return _holds(published.pid, path) if _has_proc() else _started_together(published, process)
 

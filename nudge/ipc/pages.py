@@ -25,7 +25,7 @@ def import_payload(call: Call, payload: Any, mode: str, progress: Progress = lam
     if _size(payload) <= limits.PAGE_BYTES:
         return call("nudge.import", {"payload": payload, "mode": mode})
     header, pages = _split(payload)
-    return _restart_when_unknown(lambda: _send(call, header, pages, mode, progress))
+    return restart_when_unknown(lambda: _send(call, header, pages, mode, progress))
 
 
 def _send(call: Call, header: Any, pages: list[Any], mode: str, progress: Progress) -> Any:
@@ -36,12 +36,12 @@ def _send(call: Call, header: Any, pages: list[Any], mode: str, progress: Progre
     return call("nudge.import_commit", {"transfer": transfer})
 
 
-def export_payload(call: Call, params: dict[str, Any], progress: Progress = lambda _hints: None) -> Any:
+def export_payload(call: Call, params: dict[str, Any]) -> Any:
     """Return the payload of an export of any size. `params` may have `component` and `reveal`."""
-    return _restart_when_unknown(lambda: _receive(call, params, progress))
+    return restart_when_unknown(lambda: _receive(call, params))
 
 
-def _restart_when_unknown(transfer: Callable[[], Any]) -> Any:
+def restart_when_unknown(transfer: Callable[[], Any]) -> Any:
     """Run a transfer, and start it again when the server does not know it: after a server died, the next one has none
     of its transfers."""
     for _ in range(limits.TRANSFER_ATTEMPTS - 1):
@@ -53,15 +53,12 @@ def _restart_when_unknown(transfer: Callable[[], Any]) -> Any:
     return transfer()
 
 
-def _receive(call: Call, params: dict[str, Any], progress: Progress) -> Any:
+def _receive(call: Call, params: dict[str, Any]) -> Any:
     page = call("nudge.export_page", params)
     payload = {**{name: content for name, content in page.items() if name != "next"}, "components": {}}
-    count = 0
     while True:
         for component, key, hint in _entries(page["components"]):
             _merge(payload["components"], component, key, hint)
-            count += 1
-        progress(count)
         if page["next"] is None:
             return payload
         page = call("nudge.export_page", {"cursor": page["next"]})
@@ -76,7 +73,7 @@ def _split(payload: Any) -> tuple[Any, list[Any]]:
     for component, key, hint in _entries(payload["components"]):
         size = _size([component, key, hint])
         if size > limits.PAGE_BYTES:
-            raise Invalid("is larger than a hint can be", field=f"payload.components.{component}.hints.{key}")
+            raise Invalid("is larger than the limit for a hint", field=f"payload.components.{component}.hints.{key}")
         if size > room:
             pages.append({})
             room = limits.PAGE_BYTES

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 
-from nudge import __version__, thin_json
+from nudge import __version__, limits, thin_json
 from nudge.errors import INVALID_REQUEST, protocol_error
 
 TYPE_CHECKING = False
@@ -24,6 +24,22 @@ if TYPE_CHECKING:
 VERSION = 1
 MCP, ROLE = "mcp", "role"
 """Calls that are not operations: a raw MCP message, and a successor's request for the role."""
+
+LONG_OPERATIONS = frozenset(
+    (
+        *("nudge.backup", "nudge.purge", "nudge.record_many"),
+        *("nudge.export", "nudge.export_page", "nudge.import", "nudge.import_page", "nudge.import_commit"),
+        *("nudge.memory_auto_consolidate", "nudge.memory_export", "nudge.memory_gc", "nudge.memory_import"),
+        "nudge.memory_sync",
+    )
+)
+"""Operations that may take longer than CALL_TIMEOUT: they have the deadline of their caller, and are not retried when
+it has passed."""
+
+
+def timeout_of(op: str) -> float:
+    """Return the seconds that one PRIMARY has for a call."""
+    return limits.LONG_CALL_TIMEOUT if op in LONG_OPERATIONS else limits.CALL_TIMEOUT
 
 
 def encode_value(value: Any) -> bytes:
@@ -53,6 +69,9 @@ def encode_call(call_id: int, op: str, params: bytes, once: str | None, caller: 
         key,
         encode_value(caller),
     )
+
+
+IN_PAGES = "a larger `payload` goes in pages: nudge.import_begin, nudge.import_page, nudge.import_commit"
 
 
 def overlong(most: int) -> dict[str, Any]:

@@ -60,21 +60,21 @@ class Member:
 
 
 class WireServer:
-    """All connections of one PRIMARY. While `refusing`, every call is answered with `retry`; `pace` is a pause in
+    """All connections of one PRIMARY. While `refusing`, every call is answered with `retry`; `call_delay` is a pause in
     seconds before each call but the request for the role."""
 
     def __init__(self, handler: Handler, *, generation: str, token: Callable[[], str]) -> None:
         self.handler, self.generation, self.token = handler, generation, token
         self.refusing = False
-        self.pace = 0.0
+        self.call_delay = 0.0
         self.in_flight = 0
         self.closed = False
         self.on_call: Callable[[], None] = lambda: None
         self.port: int | None = None
-        self.connections: set[_Connection] = set()
-        self.unproven: dict[_Connection, None] = {}
+        self.connections: set[_ClientConnection] = set()
+        self.unproven: dict[_ClientConnection, None] = {}
         """Connections over TCP that have not proved that they know the token, oldest first."""
-        self.ungreeted: dict[_Connection, None] = {}
+        self.ungreeted: dict[_ClientConnection, None] = {}
         """Connections that have not sent a hello, oldest first."""
         self._unix: AcceptLoop | None = None
         self._tcp: AcceptLoop | None = None
@@ -92,12 +92,12 @@ class WireServer:
         except BaseException:
             listener.close()
             raise
-        self._unix = AcceptLoop(listener, lambda: _Connection(self), name="private socket")
+        self._unix = AcceptLoop(listener, lambda: _ClientConnection(self), name="private socket")
 
     async def listen_tcp(self) -> int:
         """Listen on a free loopback port and return it; there both sides prove that they know the token."""
         listener = socket.create_server(("127.0.0.1", 0), backlog=_BACKLOG)
-        self._tcp = AcceptLoop(listener, lambda: _Connection(self, tcp=True), name="private port")
+        self._tcp = AcceptLoop(listener, lambda: _ClientConnection(self, tcp=True), name="private port")
         self.port = self._tcp.port
         return self.port
 
@@ -152,13 +152,13 @@ class WireServer:
             "version": __version__,
             "generation": self.generation,
             "pid": os.getpid(),
-            "state": "leaving" if self.refusing or self.pace else "ready",
+            "state": "leaving" if self.refusing or self.call_delay else "ready",
             "max_line": limits.MAX_LINE_BYTES,
             "max_in_flight": limits.MAX_CALLS_IN_FLIGHT,
         }
 
 
-class _Connection(asyncio.Protocol):
+class _ClientConnection(asyncio.Protocol):
     """One connection. Calls start in the order of their lines; answers are sent as they are ready."""
 
     def __init__(self, server: WireServer, *, tcp: bool = False) -> None:
@@ -407,11 +407,11 @@ class _Connection(asyncio.Protocol):
         server.on_call()
         server.in_flight += 1
         work = server.handler.answer(call, env_asked=call_id in self._env_asked)
-        if op == protocol.MCP or ((self._unstarted or server.pace) and op != protocol.ROLE):
+        if op == protocol.MCP or ((self._unstarted or server.call_delay) and op != protocol.ROLE):
             # The MCP SDK looks for the task that it runs in. Until that runs, later calls get tasks too: calls start in
             # the order of their lines.
             self._unstarted += 1
-            self._continue_in_task(call_id, op, self._start(self._paced(work) if server.pace else work))
+            self._continue_in_task(call_id, op, self._start(self._delay(work) if server.call_delay else work))
             return
         try:
             waiting_for = work.send(None)
@@ -424,9 +424,9 @@ class _Connection(asyncio.Protocol):
         self._unstarted -= 1
         return await work
 
-    async def _paced(self, work: Coroutine[Any, Any, Answer]) -> Answer:
+    async def _delay(self, work: Coroutine[Any, Any, Answer]) -> Answer:
         try:
-            await asyncio.sleep(self._server.pace)
+            await asyncio.sleep(self._server.call_delay)
             return await work
         finally:
             work.close()
@@ -512,11 +512,7 @@ def _decode_large(line: bytes) -> Any:
     if len(line) > limits.MAX_BODY_BYTES and isinstance(message, dict) and "params" in message:
         size = len(json.dumps(message["params"], ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace"))
         if size > limits.MAX_BODY_BYTES:
-            error = JsonError(
-                INVALID_REQUEST,
-                "Invalid request: params have at most 1 MiB; a larger `payload` goes in pages: "
-                "nudge.import_begin, nudge.import_page, nudge.import_commit",
-            )
+            error = JsonError(INVALID_REQUEST, f"Invalid request: params have at most 1 MiB; {protocol.IN_PAGES}")
             error.request_id = call_id if _is_id(call_id := message.get("id")) else None
             raise error
     return message

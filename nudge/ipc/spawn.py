@@ -11,10 +11,10 @@ import os
 import sys
 import time
 
-from nudge import __version__, files, limits, paths
-from nudge.clock import boot_seconds
+from nudge import __version__, files, limits, locks, paths
+from nudge.clock import boot_seconds, poll_until
 from nudge.errors import StorageFailed, Unavailable
-from nudge.ipc import endpoint, holder, lock
+from nudge.ipc import endpoint, holder
 from nudge.ipc.connection import Connection, Lost, TimedOut
 
 TYPE_CHECKING = False
@@ -70,7 +70,7 @@ def ensure_primary(
                 successor.join(limits.CALL_TIMEOUT)
                 wait_for_upgrade, began = False, boot_seconds()
                 continue
-            if not lock.is_free(os.path.join(directory, paths.LOCK)):
+            if not locks.is_free(os.path.join(directory, paths.LOCK)):
                 starter.release()
             elif start:
                 starter.poll(published)
@@ -119,7 +119,7 @@ def _check_timeout(waited: float, timeout: float, published: Endpoint | None, *,
         return
     if published is not None and not starting:
         raise no_answer(published)
-    raise Unavailable(f"no Nudge server came up within {waited:.0f} s; see why with: nudge serve --http-only")
+    raise Unavailable(f"no Nudge server started within {waited:.0f} s; see why with: nudge serve --http-only")
 
 
 class Starter:
@@ -129,7 +129,7 @@ class Starter:
 
     def __init__(self, directory: str, *, port: int | None = None, arguments: Sequence[str] = ()) -> None:
         self._directory, self._port, self._arguments = directory, port, arguments
-        self._lock: lock.Flock | None = None
+        self._lock: locks.Flock | None = None
         self._child: subprocess.Popen[bytes] | None = None
         self._waiting_since: float | None = None
 
@@ -170,7 +170,7 @@ class Starter:
     def _is_free(self) -> bool:
         """Whether PRIMARY's lock is still free now that the start lock is held: the child of its last holder may have
         taken it."""
-        if lock.is_free(os.path.join(self._directory, paths.LOCK)):
+        if locks.is_free(os.path.join(self._directory, paths.LOCK)):
             return True
         self.release()
         return False
@@ -184,7 +184,7 @@ class Starter:
         self._waiting_since = now if self._waiting_since is None else self._waiting_since
         for number in range(_START_LOCKS):
             path = os.path.join(self._directory, f"{paths.START_LOCK}.{number}" if number else paths.START_LOCK)
-            start_lock = lock.Flock(path)
+            start_lock = locks.Flock(path)
             if start_lock.acquire():
                 if not _has_starting_child(path):
                     self._lock = start_lock
@@ -256,13 +256,13 @@ def start_successor(directory: str, generation: str) -> threading.Thread | None:
         return None
     child = starter.spawn(successor_of=generation)
 
+    def has_ended() -> bool:
+        published = endpoint.read(directory)
+        is_ready = published is not None and published.generation != generation and published.state == endpoint.READY
+        return is_ready or child.poll() is not None
+
     def watch() -> None:
-        until = boot_seconds() + limits.START_TIMEOUT
-        while child.poll() is None and boot_seconds() < until:
-            published = endpoint.read(directory)
-            if published is not None and published.generation != generation and published.state == endpoint.READY:
-                break
-            time.sleep(_LONGEST_PAUSE)
+        poll_until(has_ended, limits.START_TIMEOUT, _LONGEST_PAUSE)
         starter.release()
 
     thread = threading.Thread(target=watch, daemon=True)
@@ -272,16 +272,8 @@ def start_successor(directory: str, generation: str) -> threading.Thread | None:
 
 def _refuse_if_taken(port: int | None) -> None:
     """Raise Unavailable when the port that a command names is taken: a server on another port would not help it."""
-    if port is None:
-        return
-    import socket
-
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            raise Unavailable(f"port {port} is held by another program; leave out -p, or name another") from None
+    if port is not None and not endpoint.is_port_free(port):
+        raise Unavailable(f"port {port} is held by another program; leave out -p, or name another")
 
 
 def spawn_detached(

@@ -183,9 +183,9 @@ def job_invocation(cmd: str) -> tuple[str, str] | None:
     if match is None:
         return None
     job, invocation = match
-    kept = [word for word in words[start + len(invocation) :] if word in _WHOLE_REPO]
+    arguments = [word for word in words[start + len(invocation) :] if word in _WHOLE_REPO]
     variables = [f"{name}={shlex.quote(value)}" for name, _, value in (word.partition("=") for word in words[:start])]
-    return job, prefix + separator + " ".join([*variables, *map(shlex.quote, invocation), *kept])
+    return job, prefix + separator + " ".join([*variables, *map(shlex.quote, invocation), *arguments])
 
 
 def _shortest_invocation(words: list[str]) -> tuple[str, list[str]] | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nudge import limits
+from nudge.text import line_at
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,10 +16,6 @@ if TYPE_CHECKING:
 
 _TOML_KEY_PART = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+"""
 _DEEP_TOML_KEY = re.compile(rf"(?<![\w-])(?:{_TOML_KEY_PART}){{{limits.MAX_TOML_KEY_PARTS}}}")
-
-
-def line_at(text: str, position: int) -> int:
-    return text.count("\n", 0, position) + 1
 
 
 def line_of(text: str, pattern: str) -> int:

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from nudge.manifests.commands import Claim, Names, Rank, quote_path, run_in, select_targets
-from nudge.manifests.formats import line_at
 from nudge.manifests.tree import Directory
+from nudge.text import line_at
 
 _FILE = "package.json"
 _LOCK_FILES = {
@@ -76,8 +76,8 @@ def _manifest(directory: Directory) -> Mapping[str, Any]:
 
 def _usable_scripts(manifest: Mapping[str, Any]) -> list[str]:
     scripts = manifest.get("scripts")
-    named = scripts.items() if isinstance(scripts, dict) else ()
-    return [name for name, script in named if isinstance(script, str) and _is_usable(name, script)]
+    entries = scripts.items() if isinstance(scripts, dict) else ()
+    return [name for name, script in entries if isinstance(script, str) and _is_usable(name, script)]
 
 
 def _is_usable(name: str, script: str) -> bool:

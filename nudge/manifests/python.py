@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from nudge.manifests.commands import Claim, Names, Rank, is_plain_word, quote_path, run_in, select_targets
-from nudge.manifests.formats import Section, header_line, key_line, line_at, line_of, parse_ini, parse_toml, table
+from nudge.manifests.formats import Section, header_line, key_line, line_of, parse_ini, parse_toml, table
 from nudge.manifests.tox_nox import read_noxfile, read_tox
 from nudge.manifests.tree import Directory
+from nudge.text import line_at
 
 _PYPROJECT = "pyproject.toml"
 _SETUP_NAME = re.compile(r"""\bname\s*=\s*["'](?P<name>[\w.-]+)["']""")

@@ -24,6 +24,7 @@ from nudge.manifests.task_runners import (
 )
 from nudge.manifests.tree import Clock, Directory, Tree
 from nudge.security.secrets import find_secret
+from nudge.text import is_all_visible
 
 # The order decides between manifests of one rank in one directory.
 _PACKAGE_NAMES: tuple[Callable[[Directory], str | None], ...] = (
@@ -145,10 +146,10 @@ class _ComponentLabels:
 
 
 def _is_component_name(text: str) -> bool:
-    return 0 < len(text) <= limits.MAX_NAME_CHARS and text.isprintable() and text == text.strip()
+    return 0 < len(text) <= limits.MAX_NAME_CHARS and is_all_visible(text) and text == text.strip()
 
 
 def _is_safe(claim: Claim) -> bool:
-    """Whether a claim may become a hint, which people see and agents run: printable, short, without a credential."""
+    """Whether a claim may become a hint, which people see and agents run: visible, short, without a credential."""
     is_short = len(claim.cmd) <= limits.MAX_FOUND_COMMAND_CHARS and len(claim.reason) <= limits.MAX_FOUND_REASON_CHARS
-    return is_short and f"{claim.cmd}{claim.reason}".isprintable() and find_secret(claim.cmd) is None
+    return is_short and is_all_visible(f"{claim.cmd}{claim.reason}") and find_secret(claim.cmd) is None

@@ -120,8 +120,8 @@ def nox_sessions(source: str) -> dict[str, int]:
         warnings.simplefilter("ignore")  # invalid escapes in untrusted source
         module = ast.parse(source)
     functions = (node for node in module.body if isinstance(node, ast.FunctionDef))
-    named = ((_session_name(node), node.lineno) for node in functions)
-    return {name: line for name, line in named if name is not None and is_plain_word(name)}
+    sessions = ((_session_name(node), node.lineno) for node in functions)
+    return {name: line for name, line in sessions if name is not None and is_plain_word(name)}
 
 
 def _session_name(function: ast.FunctionDef) -> str | None:

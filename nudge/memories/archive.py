@@ -12,25 +12,25 @@ from nudge import limits
 from nudge.errors import NotFound
 from nudge.memories import store
 from nudge.memories.note import LONG, Draft, Lifetimes, Note, rfc3339
-from nudge.memories.store import Connection, NoteFilter
+from nudge.memories.store import NoteFilter, SqlConnection
 
 _TIMES = ("created_at", "updated_at", "last_accessed_at", "expires_at")
 _DRAFT = ("title", "content", "namespace", "tier", "kind", "priority", "confidence", "source", "metadata", "origin")
 
 
 def forget(
-    connection: Connection, where: NoteFilter, pattern: str | None, now: float, *, dry_run: bool = False
+    connection: SqlConnection, where: NoteFilter, pattern: str | None, now: float, *, dry_run: bool = False
 ) -> list[Note]:
     """Move the notes that the filter and all the words of `pattern` select to the archive; return them."""
-    notes = store.matching(connection, where, pattern, now)
+    notes = store.find_notes(connection, where, pattern, now)
     if not dry_run:
         store.archive_notes(connection, notes, "forgotten", now)
     return notes
 
 
-def sweep(connection: Connection, now: float, *, keep: bool = True, most: int = limits.SWEPT_NOTES) -> int:
+def sweep(connection: SqlConnection, now: float, *, keep: bool = True, most: int = limits.SWEPT_NOTES) -> int:
     """Archive up to `most` expired notes, or delete them without `keep`; return how many."""
-    notes = store.expired(connection, now, most)
+    notes = store.find_expired(connection, now, most)
     if keep:
         store.archive_notes(connection, notes, "gc", now)
     else:
@@ -39,7 +39,7 @@ def sweep(connection: Connection, now: float, *, keep: bool = True, most: int = 
 
 
 def archived(
-    connection: Connection,
+    connection: SqlConnection,
     limit: int,
     offset: int = 0,
     *,
@@ -58,7 +58,7 @@ def archived(
     ]
 
 
-def restore(connection: Connection, note_id: int, now: float, lifetimes: Lifetimes) -> Note:
+def restore(connection: SqlConnection, note_id: int, now: float, lifetimes: Lifetimes) -> Note:
     """Restore a note with its tier, a new expiry, and its links to notes that exist. Raises NotFound when it is not in
     the archive, Conflict when its title is taken."""
     row = connection.execute("SELECT note FROM archived_notes WHERE id = ?", (note_id,)).fetchone()
@@ -87,7 +87,7 @@ def restore(connection: Connection, note_id: int, now: float, lifetimes: Lifetim
     return note
 
 
-def purge(connection: Connection, before: float | None = None, hidden: Sequence[str] = ()) -> int:
+def purge(connection: SqlConnection, before: float | None = None, hidden: Sequence[str] = ()) -> int:
     """Delete archived notes for good, all or those archived before a time; return how many."""
     return connection.execute(
         "DELETE FROM archived_notes WHERE (?1 IS NULL OR archived_at < ?1)"
@@ -96,7 +96,7 @@ def purge(connection: Connection, before: float | None = None, hidden: Sequence[
     ).rowcount
 
 
-def stats(connection: Connection, hidden: Sequence[str] = ()) -> dict[str, Any]:
+def stats(connection: SqlConnection, hidden: Sequence[str] = ()) -> dict[str, Any]:
     """Return count, size, time span and reasons of archived notes outside of the `hidden` namespaces."""
     shown = "FROM archived_notes WHERE namespace NOT IN (SELECT value FROM json_each(?))"
     values = (json.dumps(list(hidden)),)
@@ -112,7 +112,7 @@ def stats(connection: Connection, hidden: Sequence[str] = ()) -> dict[str, Any]:
 # Consolidation
 
 
-def consolidate(connection: Connection, ids: Sequence[int], draft: Draft, now: float, lifetimes: Lifetimes) -> Note:
+def consolidate(connection: SqlConnection, ids: Sequence[int], draft: Draft, now: float, lifetimes: Lifetimes) -> Note:
     """Replace notes by one that has their tags and their highest priority. The originals go to the archive, and their
     links to other notes become links of the new one."""
     notes = [store.get(connection, note_id, now) for note_id in ids]
@@ -139,14 +139,14 @@ def consolidate(connection: Connection, ids: Sequence[int], draft: Draft, now: f
     return whole
 
 
-def groups(connection: Connection, where: NoteFilter, least: int, now: float) -> list[tuple[str, str, list[Note]]]:
+def groups(connection: SqlConnection, where: NoteFilter, least: int, now: float) -> list[tuple[str, str, list[Note]]]:
     """Return groups of notes to consolidate, as (namespace, tag, notes): those with the same first tag in a namespace,
     at least `least` of them, and no more than fit into one note."""
 
     def key(note: Note) -> tuple[str, str]:
         return note.draft.namespace, note.draft.tags[0]
 
-    tagged = sorted((note for note in store.matching(connection, where, None, now) if note.draft.tags), key=key)
+    tagged = sorted((note for note in store.find_notes(connection, where, None, now) if note.draft.tags), key=key)
     parts = [
         (namespace, tag, part) for (namespace, tag), notes in groupby(tagged, key) for part in _fitting(list(notes))
     ]

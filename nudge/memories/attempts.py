@@ -262,7 +262,7 @@ def _check_lesson(value: object) -> dict[str, str]:
 
 def _refuse_other_keys(value: object, names: Sequence[str], field: str) -> None:
     if not isinstance(value, Mapping):
-        raise Invalid(f"must be a text, or an object with {' and '.join(names)}", field=field)
+        raise Invalid(f"must be a string, or an object with {' and '.join(names)}", field=field)
     if others := sorted(set(value) - set(names)):
         raise Invalid(f"is not a part of {field}", field=f"{field}.{others[0][:100]}")
 

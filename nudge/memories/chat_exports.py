@@ -21,7 +21,6 @@ from nudge.memories.note import parse_time, rfc3339
 from nudge.text import single_line
 
 CLAUDE, CHATGPT, SLACK = "claude", "chatgpt", "slack"
-FORMATS = (CLAUDE, CHATGPT, SLACK)
 
 _PART_BYTES = limits.MAX_NOTE_BYTES - limits.KIB
 _TITLE_CHARS = 100

@@ -36,7 +36,7 @@ from nudge.memories.attempts import (
     without_none,
 )
 from nudge.memories.note import ATTEMPT, Draft, Lifetimes, Note, rfc3339
-from nudge.memories.store import OPEN, Connection, marks
+from nudge.memories.store import OPEN, SqlConnection, marks
 from nudge.text import single_line
 
 
@@ -81,36 +81,40 @@ class AttemptFilter:
 # Reading
 
 
-def get(connection: Connection, attempt_id: int) -> Attempt:
+def get(connection: SqlConnection, attempt_id: int) -> Attempt:
     note = next(store.select(connection, f"n.id = ? AND n.kind = '{ATTEMPT}'", (attempt_id,)), None)
     if note is None or not note.draft.metadata.get("session_id"):
         raise NotFound(f"there is no attempt m{attempt_id}", id=attempt_id)
     return Attempt(note)
 
 
-def open_in_session(connection: Connection, session: str) -> list[Attempt]:
-    """Return the open attempts of a session, the latest first; there are several if they were started in parallel."""
-    return _attempts(store.select(connection, f"{OPEN} AND n.attempt_session = ? ORDER BY n.id DESC", (session,)))
+def open_in_session(connection: SqlConnection, session: str, namespace: str | None = None) -> list[Attempt]:
+    """Return the open attempts of a session, or those in one namespace, the latest first; there are several if they
+    were started in parallel."""
+    condition = f"{OPEN} AND n.attempt_session = ? AND (? IS NULL OR n.namespace = ?) ORDER BY n.id DESC"
+    return _attempts(store.select(connection, condition, (session, namespace, namespace)))
 
 
-def open_in_namespace(connection: Connection, namespace: str) -> list[Attempt]:
+def open_in_namespace(connection: SqlConnection, namespace: str) -> list[Attempt]:
     """Return the open attempts of a repo, of any session, the latest first."""
     return _attempts(store.select(connection, f"{OPEN} AND n.namespace = ? ORDER BY n.id DESC", (namespace,)))
 
 
-def latest_in_session(connection: Connection, session: str) -> Attempt | None:
-    condition = f"n.kind = '{ATTEMPT}' AND n.attempt_session = ? ORDER BY n.id DESC LIMIT 1"
-    return next(iter(_attempts(store.select(connection, condition, (session,)))), None)
+def latest_in_session(connection: SqlConnection, session: str, namespace: str | None = None) -> Attempt | None:
+    condition = (
+        f"n.kind = '{ATTEMPT}' AND n.attempt_session = ? AND (? IS NULL OR n.namespace = ?) ORDER BY n.id DESC LIMIT 1"
+    )
+    return next(iter(_attempts(store.select(connection, condition, (session, namespace, namespace)))), None)
 
 
-def listed(connection: Connection, which: AttemptFilter, limit: int) -> list[Attempt]:
+def list_attempts(connection: SqlConnection, which: AttemptFilter, limit: int) -> list[Attempt]:
     """Return attempts, the open ones first, then the latest."""
     condition, values = which.where()
     order = "n.attempt_outcome IS NULL DESC, n.updated_at DESC, n.id DESC LIMIT ?"
     return _attempts(store.select(connection, f"{condition} ORDER BY {order}", (*values, limit)))
 
 
-def calibration(connection: Connection, which: AttemptFilter) -> dict[str, Any]:
+def calibration(connection: SqlConnection, which: AttemptFilter) -> dict[str, Any]:
     """Return for each domain and in total: the number of attempts by outcome, the share of predictions that came true
     (`observed`), and the average confidence that the agents stated (`predicted`). Abandoned attempts count in neither
     share."""
@@ -158,12 +162,19 @@ def _attempts(notes: Iterable[Note]) -> list[Attempt]:
 
 
 def start(
-    connection: Connection, plan: Plan, session: str, draft: Draft, now: float, *, parallel: bool = False
+    connection: SqlConnection,
+    plan: Plan,
+    session: str,
+    draft: Draft,
+    now: float,
+    *,
+    parallel: bool = False,
+    is_shared: bool = False,
 ) -> Attempt:
     """Insert an open attempt. `draft` has its namespace, source and origin. Raises Conflict when the session has an
-    open one, unless `parallel`."""
+    open one, in a session that callers share only one in this namespace, unless `parallel`."""
     if not parallel:
-        _refuse_second(connection, session)
+        _refuse_second(connection, session, draft.namespace, is_shared)
     note = replace(
         plan_draft(plan, draft), metadata={"session_id": session, **plan.to_metadata(), "iteration_count": 1}
     )
@@ -171,7 +182,7 @@ def start(
 
 
 def update(
-    connection: Connection, attempt: Attempt, changes: Mapping[str, Any], note: str | None, now: float
+    connection: SqlConnection, attempt: Attempt, changes: Mapping[str, Any], note: str | None, now: float
 ) -> Attempt:
     """Change fields; their former values are kept in the list of iterations."""
     metadata = attempt.note.draft.metadata
@@ -182,22 +193,30 @@ def update(
     return _replace(connection, attempt, {**metadata, **changes}, iteration, now, counts=True)
 
 
-def note_outcome(connection: Connection, attempt: Attempt, observed: Observed, now: float) -> Attempt:
+def note_outcome(connection: SqlConnection, attempt: Attempt, observed: Observed, now: float) -> Attempt:
     """Store the outcome that a command shows for an open attempt. It does not resolve the attempt."""
     metadata = {**attempt.note.draft.metadata, "observed": observed.to_metadata(rfc3339(now))}
     return _replace(connection, attempt, metadata, None, now)
 
 
-def adopt(connection: Connection, attempt: Attempt, session: str, now: float, *, parallel: bool = False) -> Attempt:
-    """Make a session the owner. The caller checks that the former owner is gone."""
+def adopt(
+    connection: SqlConnection,
+    attempt: Attempt,
+    session: str,
+    now: float,
+    *,
+    parallel: bool = False,
+    is_shared: bool = False,
+) -> Attempt:
+    """Make a session the owner. The caller checks that the former owner is gone. Raises Conflict as `start` does."""
     if not parallel:
-        _refuse_second(connection, session)
+        _refuse_second(connection, session, attempt.note.draft.namespace, is_shared)
     iteration = {"at": rfc3339(now), "adopted_by": session, "from": attempt.session}
     return _replace(connection, attempt, {**attempt.note.draft.metadata, "session_id": session}, iteration, now)
 
 
 def resolve(
-    connection: Connection, attempt: Attempt, resolution: Resolution, now: float, lifetimes: Lifetimes
+    connection: SqlConnection, attempt: Attempt, resolution: Resolution, now: float, lifetimes: Lifetimes
 ) -> tuple[Attempt, Note | None]:
     """Resolve an attempt, and store its lesson as a note of the kind `lesson` that is linked to it. The caller's
     transaction stores both or neither."""
@@ -211,7 +230,7 @@ def resolve(
 
 
 def add_lesson(
-    connection: Connection, attempt: Attempt, resolution: Resolution, now: float, lifetimes: Lifetimes
+    connection: SqlConnection, attempt: Attempt, resolution: Resolution, now: float, lifetimes: Lifetimes
 ) -> tuple[Attempt, Note | None]:
     """Add a lesson to an attempt that an exit code resolved. Raises Conflict when it has one, or has changed since it
     was read."""
@@ -232,7 +251,7 @@ def add_lesson(
 
 
 def _store_lesson(
-    connection: Connection, attempt: Attempt, resolution: Resolution, now: float, lifetimes: Lifetimes
+    connection: SqlConnection, attempt: Attempt, resolution: Resolution, now: float, lifetimes: Lifetimes
 ) -> Note | None:
     if resolution.lesson is None:
         return None
@@ -241,16 +260,19 @@ def _store_lesson(
     return lesson
 
 
-def _refuse_second(connection: Connection, session: str) -> None:
-    for attempt in open_in_session(connection, session):
+def _refuse_second(connection: SqlConnection, session: str, namespace: str, is_shared: bool) -> None:
+    for attempt in open_in_session(connection, session, namespace if is_shared else None):
         goal = single_line(attempt.note.draft.title, limits.INJECTED_NOTE_CHARS)
+        other = attempt.note.draft.namespace
+        place = "" if other == namespace else f", for {single_line(other, limits.INJECTED_NOTE_CHARS)}"
         raise Conflict(
-            f"m{attempt.id} is open in this session ({goal}); resolve it first, or say parallel: true", id=attempt.id
+            f"m{attempt.id} is open in this session{place} ({goal}); resolve it first, or say parallel: true",
+            id=attempt.id,
         )
 
 
 def _replace(
-    connection: Connection,
+    connection: SqlConnection,
     attempt: Attempt,
     metadata: dict[str, Any],
     iteration: Mapping[str, Any] | None,
@@ -285,10 +307,10 @@ def changed_since(attempt: Attempt) -> Conflict:
     return Conflict(message, id=attempt.id, status=attempt.status, session_id=attempt.session)
 
 
-def _free_title(connection: Connection, draft: Draft, now: float) -> Draft:
+def _free_title(connection: SqlConnection, draft: Draft, now: float) -> Draft:
     """Return the draft of a lesson with a title that is free: a lesson of this title is updated, but a note of another
     kind keeps its title."""
-    other = store.titled(connection, draft, now)
+    other = store.find_namesake(connection, draft, now)
     if other is None or other.draft.kind == LESSON:
         return draft
     suffix = f" (m{draft.metadata['attempt']})"

@@ -11,10 +11,10 @@ from nudge import limits
 from nudge.context import is_project
 from nudge.errors import Invalid
 from nudge.memories.note import GLOBAL, TIERS
-from nudge.memories.store import LIVE, Connection, marks
+from nudge.memories.store import LIVE, SqlConnection, marks
 
 
-def names(connection: Connection) -> list[str]:
+def names(connection: SqlConnection) -> list[str]:
     """Return every namespace that has notes, including archived ones. The query makes one step in an index for each
     namespace: a scan would read the entry of every note."""
     namespaces: set[str] = set()
@@ -28,7 +28,7 @@ def names(connection: Connection) -> list[str]:
     return sorted(namespaces)
 
 
-def find(connection: Connection, name: str, here: str | None = None, private: Collection[str] = ()) -> str:
+def find(connection: SqlConnection, name: str, here: str | None = None, private: Collection[str] = ()) -> str:
     """Return the namespace that a caller's name stands for, to read or to write: the caller's repo `here`, else the
     namespace of exactly this name, else the one repo with this short name. A name that no namespace has is returned
     unchanged.
@@ -42,13 +42,13 @@ def find(connection: Connection, name: str, here: str | None = None, private: Co
     alike = [namespace for namespace in names(connection) if is_project(namespace.casefold(), name.casefold())]
     shown = [namespace for namespace in alike if not is_private(namespace, private)]
     if len(shown) > 1:
-        raise Invalid(f"{name} is {len(shown)} namespaces; name one of {', '.join(shown[:20])}", field="namespace")
+        raise Invalid(f"{name} matches {len(shown)} namespaces; name one of {', '.join(shown[:20])}", field="namespace")
     if not shown and len(alike) > 1:
-        raise Invalid(f"{name} is several namespaces; name one in full", field="namespace")
+        raise Invalid(f"{name} matches several namespaces; name one in full", field="namespace")
     return (shown or alike or [name])[0]
 
 
-def _exists(connection: Connection, name: str) -> bool:
+def _exists(connection: SqlConnection, name: str) -> bool:
     tables = ("notes", "archived_notes")
     return any(
         connection.execute(f"SELECT 1 FROM {table} WHERE namespace = ? LIMIT 1", (name,)).fetchone() for table in tables
@@ -60,7 +60,7 @@ def is_private(namespace: str, private: Iterable[str]) -> bool:
     return any(is_project(namespace.casefold(), name) for name in private)
 
 
-def private_names(connection: Connection, private: Iterable[str], *shown: str | None) -> tuple[str, ...]:
+def private_names(connection: SqlConnection, private: Iterable[str], *shown: str | None) -> tuple[str, ...]:
     """Return the namespaces of private projects, except those in `shown`."""
     private = list(private)
     return tuple(
@@ -70,7 +70,7 @@ def private_names(connection: Connection, private: Iterable[str], *shown: str | 
     )
 
 
-def counts(connection: Connection, now: float, hidden: Sequence[str] = ()) -> list[dict[str, Any]]:
+def counts(connection: SqlConnection, now: float, hidden: Sequence[str] = ()) -> list[dict[str, Any]]:
     rows = connection.execute(
         f"SELECT n.namespace, count(*) FROM notes n WHERE {LIVE} AND n.namespace NOT IN ({marks(hidden)})"
         " GROUP BY n.namespace ORDER BY 2 DESC, 1",
@@ -79,7 +79,7 @@ def counts(connection: Connection, now: float, hidden: Sequence[str] = ()) -> li
     return [{"namespace": namespace, "count": count} for namespace, count in rows]
 
 
-def stats(connection: Connection, now: float, hidden: Sequence[str] = ()) -> dict[str, Any]:
+def stats(connection: SqlConnection, now: float, hidden: Sequence[str] = ()) -> dict[str, Any]:
     """Return counts of notes, links and archived notes outside of the `hidden` namespaces, and the database's size."""
     one = connection.execute
     shown = f"namespace NOT IN ({marks(hidden)})"

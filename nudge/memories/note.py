@@ -13,6 +13,7 @@ from typing import Any
 from nudge import limits
 from nudge.errors import Invalid
 from nudge.security.secrets import find_secret
+from nudge.text import is_all_visible
 
 SHORT, MID, LONG = "short", "mid", "long"
 TIERS = (SHORT, MID, LONG)
@@ -176,7 +177,7 @@ def parse_id(value: object) -> int:
         return value
     match = _ID.fullmatch(value) if isinstance(value, str) else None
     if match is None:
-        raise Invalid("must be a note's number, as 12 or m12", field="id")
+        raise Invalid("must be a note's number, such as 12 or m12", field="id")
     return int(match[1])
 
 
@@ -204,7 +205,7 @@ def check_namespace(value: object) -> str:
     """Check a name without spaces. Only a directory, the namespace where there is no repository, may have them."""
     namespace = check_text(value, "namespace", limits.MAX_NAMESPACE_BYTES)
     is_directory = namespace.startswith("/") and namespace == namespace.strip()
-    if not namespace.isprintable() or (" " in namespace and not is_directory):
+    if not is_all_visible(namespace) or (" " in namespace and not is_directory):
         raise Invalid("must not contain blanks", field="namespace")
     return namespace
 
@@ -213,7 +214,7 @@ def check_tags(value: object) -> tuple[str, ...]:
     if isinstance(value, str):
         value = [tag.strip() for tag in value.split(",") if tag.strip()]
     if not isinstance(value, list | tuple):
-        raise Invalid("must be a list of texts", field="tags")
+        raise Invalid("must be a list of strings", field="tags")
     if len(value) > limits.MAX_NOTE_TAGS:
         raise Invalid(f"must have at most {limits.MAX_NOTE_TAGS} items", field="tags")
     return tuple(
@@ -268,7 +269,7 @@ def parse_time(value: object, name: str) -> float:
     except ValueError:
         moment = None
     if moment is None:
-        raise Invalid("must be a time as 2026-04-06T00:00:00Z", field=name)
+        raise Invalid("must be a time such as 2026-04-06T00:00:00Z", field=name)
     seconds = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     if not 0 <= seconds <= limits.MAX_TIMESTAMP:
         raise Invalid("must be between 1970 and 2200", field=name)

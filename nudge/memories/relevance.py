@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from nudge.memories import store
 from nudge.memories.note import Note
 from nudge.memories.retrieval import Words, count_matches, count_notes, words_in
-from nudge.memories.store import Connection, NoteFilter
+from nudge.memories.store import NoteFilter, SqlConnection
 from nudge.words import STOP_WORDS, content_words
 
 THRESHOLD = 10.0
@@ -57,7 +57,7 @@ class RelevantNote:
 
 
 def relevant_notes(
-    connection: Connection, prompt: str, where: NoteFilter, limit: int, now: float
+    connection: SqlConnection, prompt: str, where: NoteFilter, limit: int, now: float
 ) -> list[RelevantNote]:
     """The notes that the prompt, or a sentence of it, is about, best first; mostly none. A note that was resolved in
     favor of another is not among them: the other one takes its place, since the prompt may be about to repeat it."""
@@ -70,7 +70,7 @@ def relevant_notes(
                 continue
             if match.note.id not in best or best[match.note.id].score < candidate.score:
                 best[match.note.id] = candidate
-    for note_id, winner in store.superseding(connection, best, now).items():
+    for note_id, winner in store.find_winners(connection, best, now).items():
         candidate = best.pop(note_id)
         if winner is not None and (where.namespaces is None or winner.draft.namespace in where.namespaces):
             best.setdefault(winner.id, replace(candidate, note=winner, supersedes=candidate.note))
@@ -97,7 +97,7 @@ def _parts(prompt: str) -> Iterator[tuple[tuple[str, ...], int, float]]:
 class _Weights:
     """How much words weigh among the notes of some namespaces: the rarer, the more."""
 
-    def __init__(self, connection: Connection, namespaces: tuple[str, ...] | None) -> None:
+    def __init__(self, connection: SqlConnection, namespaces: tuple[str, ...] | None) -> None:
         self._connection, self._namespaces = connection, namespaces
         self._notes = count_notes(connection, namespaces, _MOST_COUNTED) + _OTHER_NOTES
         self._word_weights: dict[str, float] = {}

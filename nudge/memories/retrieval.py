@@ -22,7 +22,7 @@ from nudge.words import content_words, distinct_words, has_word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from nudge.memories.store import Connection
+    from nudge.memories.store import SqlConnection
 
 MAX_WORDS = 64
 _MATCHING = "FROM notes_fts WHERE notes_fts MATCH ?"
@@ -82,11 +82,11 @@ ScoredRow = tuple[int, float, tuple[Any, ...]]
 
 
 def best_matches(
-    connection: Connection, words: Words, condition: Condition, *, needed: int, limit: int
+    connection: SqlConnection, words: Words, condition: Condition, *, needed: int, limit: int
 ) -> list[ScoredRow]:
     """Return at most `limit` best matches, best first."""
     scope = _scope(condition.namespaces)
-    whole = _Query(f"{scope}({words.expression()})")
+    whole = _NoteQuery(f"{scope}({words.expression()})")
     if not _is_large(connection, condition.namespaces):
         return _meeting(connection, _scored(connection, whole), condition, limit)
     matches: list[ScoredRow] = []
@@ -108,7 +108,7 @@ def best_matches(
     return sorted(matches, key=_best_first)[:limit]
 
 
-def text_scores(connection: Connection, words: Words, ids: Collection[int]) -> dict[int, float]:
+def text_scores(connection: SqlConnection, words: Words, ids: Collection[int]) -> dict[int, float]:
     """Return the text scores of those notes that match."""
     # One query for all: bm25 counts the notes with each word again for every query.
     lowest, highest = min(ids, default=0), max(ids, default=0)
@@ -120,7 +120,7 @@ def text_scores(connection: Connection, words: Words, ids: Collection[int]) -> d
 
 
 def words_in(
-    connection: Connection,
+    connection: SqlConnection,
     words: Words,
     ids: Collection[int],
     *,
@@ -151,12 +151,12 @@ def words_in(
     return words_by_note
 
 
-def count_segments(connection: Connection) -> int:
+def count_segments(connection: SqlConnection) -> int:
     """In how many parts of the index a word is looked up."""
     return int(connection.execute("SELECT count(DISTINCT segid) FROM notes_fts_idx").fetchone()[0])
 
 
-def merge_segments(connection: Connection, *, begin: bool = False, pages: int | None = None) -> bool:
+def merge_segments(connection: SqlConnection, *, begin: bool = False, pages: int | None = None) -> bool:
     """Merge some pages of the index towards one segment, and return whether there is more to do; 64 pages take some
     milliseconds. `begin` makes all segments part of one merge."""
     before, pages = connection.total_changes, pages or _MERGED_PAGES
@@ -164,18 +164,18 @@ def merge_segments(connection: Connection, *, begin: bool = False, pages: int | 
     return connection.total_changes - before >= 2  # documented: fewer changes than two mean that nothing was left
 
 
-def merge_new_segments(connection: Connection) -> None:
+def merge_new_segments(connection: SqlConnection) -> None:
     """Merge the small segments that single notes leave, in the transaction of one. Each search looks into all of them,
     and FTS5 itself waits until there are sixteen of a size."""
     merge_segments(connection, pages=_PAGES_MERGED_WITH_A_NOTE)
 
 
-def count_matches(connection: Connection, word: str, namespaces: tuple[str, ...] | None, most: int) -> int:
+def count_matches(connection: SqlConnection, word: str, namespaces: tuple[str, ...] | None, most: int) -> int:
     """How many notes have a word, counted up to `most`."""
     return _count(connection, f'{_scope(namespaces)}("{word}")', most)
 
 
-def titles_alike(connection: Connection, words: Sequence[str], namespace: str) -> list[int]:
+def titles_alike(connection: SqlConnection, words: Sequence[str], namespace: str) -> list[int]:
     """Return the ids of notes that may have most of these words in their titles: all of a namespace, or the newest of
     many, and perhaps some of other namespaces.
 
@@ -201,7 +201,7 @@ def _two_of(words: Sequence[str]) -> str:
     return f"({' OR '.join(pairs or terms)})"
 
 
-def _titles_by_rarest(connection: Connection, by_rarity: Sequence[str], may_lack: int, namespace: str) -> list[int]:
+def _titles_by_rarest(connection: SqlConnection, by_rarity: Sequence[str], may_lack: int, namespace: str) -> list[int]:
     """The same where many titles have two of the words that should be rare: by counting how many have each."""
     frequencies: dict[str, int] = {}
     counts: Counter[int] = Counter()
@@ -224,7 +224,7 @@ def _titles_by_rarest(connection: Connection, by_rarity: Sequence[str], may_lack
     return [row[0] for row in rows]
 
 
-def _titled(connection: Connection, word: str) -> list[int]:
+def _titled(connection: SqlConnection, word: str) -> list[int]:
     """The notes with a word in their titles, or some of them when it is a frequent one."""
     rows = connection.execute(f"SELECT rowid {_MATCHING} LIMIT {_FREQUENT_IN_TITLES}", (f'title : "{word}"',))
     return [row[0] for row in rows]
@@ -235,7 +235,7 @@ def most_of(words: Sequence[str]) -> int:
     return max(min(len(words), 2), (2 * len(words) + 2) // 3)
 
 
-def count_notes(connection: Connection, namespaces: tuple[str, ...] | None, most: int) -> int:
+def count_notes(connection: SqlConnection, namespaces: tuple[str, ...] | None, most: int) -> int:
     """How many notes there are in some namespaces, or in all, counted up to `most`."""
     marks = ", ".join("?" * len(namespaces or ()))
     where = "" if namespaces is None else f"WHERE namespace IN ({marks})"
@@ -244,7 +244,7 @@ def count_notes(connection: Connection, namespaces: tuple[str, ...] | None, most
 
 
 @dataclass(frozen=True, slots=True)
-class _Query:
+class _NoteQuery:
     """An FTS5 expression, and the lowest id that is looked at."""
 
     expression: str
@@ -252,7 +252,7 @@ class _Query:
 
 
 def _scored(
-    connection: Connection, query: _Query, others: Collection[int] = (), *, most: int = -1
+    connection: SqlConnection, query: _NoteQuery, others: Collection[int] = (), *, most: int = -1
 ) -> list[tuple[int, float]]:
     """The matches of a query with their text scores, and those of `others` that have lower ids; `most` of them where it
     is not negative, by their ids."""
@@ -268,7 +268,7 @@ def _scored(
 
 
 def _meeting(
-    connection: Connection, scored: Iterable[tuple[int, float]], condition: Condition, limit: int
+    connection: SqlConnection, scored: Iterable[tuple[int, float]], condition: Condition, limit: int
 ) -> list[ScoredRow]:
     """Those of the notes that meet the condition, best first, `limit` at most. Rows are read until there are enough."""
     best = sorted(scored, key=_best_first)
@@ -300,27 +300,27 @@ def _scope(namespaces: tuple[str, ...] | None) -> str:
     return f"({keys}) AND "
 
 
-def _is_large(connection: Connection, namespaces: tuple[str, ...] | None) -> bool:
+def _is_large(connection: SqlConnection, namespaces: tuple[str, ...] | None) -> bool:
     marks = ", ".join("?" * len(namespaces or ()))
     where = "" if namespaces is None else f"WHERE namespace IN ({marks})"
     beyond = f"SELECT 1 FROM notes {where} LIMIT 1 OFFSET {_LARGE}"
     return connection.execute(beyond, namespaces or ()).fetchone() is not None
 
 
-def _count(connection: Connection, expression: str, most: int) -> int:
+def _count(connection: SqlConnection, expression: str, most: int) -> int:
     """How many notes match, counted up to `most`."""
     rows = connection.execute(f"SELECT count(*) FROM (SELECT 1 {_MATCHING} LIMIT ?)", (expression, most))
     return int(rows.fetchone()[0])
 
 
-def _counts(connection: Connection, terms: Sequence[str]) -> dict[str, int]:
+def _counts(connection: SqlConnection, terms: Sequence[str]) -> dict[str, int]:
     """How many notes have each of the terms, in one statement."""
     one = f"(SELECT count(*) FROM (SELECT 1 {_MATCHING} LIMIT {_MOST_COUNTED}))"
     row = connection.execute(f"SELECT {', '.join([one] * len(terms))}", terms).fetchone()
     return dict(zip(terms, row, strict=True))
 
 
-def _title_matches(connection: Connection, scope: str, words: Words) -> list[int]:
+def _title_matches(connection: SqlConnection, scope: str, words: Words) -> list[int]:
     """The newest notes that have all the words in their titles; without any, those that have one of them."""
     for operator in (" AND ", " OR "):
         rows = connection.execute(
@@ -332,15 +332,15 @@ def _title_matches(connection: Connection, scope: str, words: Words) -> list[int
     return [note_id for (note_id,) in rows]
 
 
-def _newest(connection: Connection, query: _Query) -> _Query:
+def _newest(connection: SqlConnection, query: _NoteQuery) -> _NoteQuery:
     """The same for the newest of the matches."""
     oldest = connection.execute(
         f"SELECT rowid {_MATCHING} ORDER BY rowid DESC LIMIT 1 OFFSET ?", (query.expression, _MOST_SCORED - 1)
     ).fetchone()
-    return _Query(query.expression, oldest[0] if oldest else 0)
+    return _NoteQuery(query.expression, oldest[0] if oldest else 0)
 
 
-def _selective_matches(connection: Connection, scope: str, words: Words) -> tuple[list[tuple[int, float]], bool]:
+def _selective_matches(connection: SqlConnection, scope: str, words: Words) -> tuple[list[tuple[int, float]], bool]:
     """The notes with a rare word, or with two frequent ones, with their text scores, and whether these are all that
     match."""
     counts = _counts(connection, words.terms())
@@ -361,10 +361,10 @@ def _selective_matches(connection: Connection, scope: str, words: Words) -> tupl
     for number, pairs in enumerate(_pairs(frequent)):
         if number and _count(connection, f"{scope}({pairs})", room + 1) > room:
             continue
-        matches = _scored(connection, _Query(f"{scope}({' OR '.join((*rare, pairs))})"), most=_MOST_SCORED + 1)
+        matches = _scored(connection, _NoteQuery(f"{scope}({' OR '.join((*rare, pairs))})"), most=_MOST_SCORED + 1)
         if len(matches) <= _MOST_SCORED:
             return matches, False
-    return _scored(connection, _Query(f"{scope}({' OR '.join(rare)})")) if rare else [], not frequent
+    return _scored(connection, _NoteQuery(f"{scope}({' OR '.join(rare)})")) if rare else [], not frequent
 
 
 def _pairs(terms: Sequence[str]) -> Iterator[str]:

@@ -23,14 +23,6 @@ _MOST_ACCESSES = 50
 _TIER = {LONG: 3.0 * _SCALE, MID: 1.0 * _SCALE}
 _NAMESPACE = 0.1 * BASE  # for a note of the caller's own namespace
 _KIND = {"decision": 1.0 * _SCALE, "lesson": 1.0 * _SCALE, "bugfix": 0.5 * _SCALE, "discovery": 0.5 * _SCALE}
-MOST_BESIDE_TEXT = (
-    _PRIORITY * limits.MAX_PRIORITY
-    + _ACCESS * _MOST_ACCESSES
-    + _CONFIDENCE
-    + _RECENCY
-    + max(_TIER.values())
-    + max(_KIND.values())
-)
 _DOUBT = BASE  # what each point of confidence below that takes away
 _DAY = 86_400.0
 

@@ -33,7 +33,7 @@ _CANDIDATES = 20  # best matches by text that the other factors may reorder: eac
 _MOST_SUPERSEDED = 8  # notes that supersede one another in a row
 _PRIORITY_EVERY = 10  # recalls that raise the priority by one
 
-Connection = sqlite3.Connection
+SqlConnection = sqlite3.Connection
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +96,12 @@ class Match:
 # Writing
 
 
-def store(connection: Connection, draft: Draft, now: float, lifetimes: Lifetimes) -> tuple[Note, Note | None]:
+def store(connection: SqlConnection, draft: Draft, now: float, lifetimes: Lifetimes) -> tuple[Note, Note | None]:
     """Insert the note, or update the one of the same title and namespace. Returns the note and its former version.
 
     An update never lowers the tier and keeps the higher priority; everything else is replaced.
     """
-    previous = titled(connection, draft, now)
+    previous = find_namesake(connection, draft, now)
     if previous is None:
         return insert(connection, draft, now, expires_at=lifetimes.expiry(draft, now)), None
     tier = max(draft.tier, previous.draft.tier, key=TIERS.index)
@@ -111,7 +111,7 @@ def store(connection: Connection, draft: Draft, now: float, lifetimes: Lifetimes
 
 
 def insert(
-    connection: Connection,
+    connection: SqlConnection,
     draft: Draft,
     now: float,
     *,
@@ -142,7 +142,9 @@ def insert(
     return get(connection, int(cursor.lastrowid or 0), now)
 
 
-def update(connection: Connection, note_id: int, changes: Mapping[str, Any], now: float, lifetimes: Lifetimes) -> Note:
+def update(
+    connection: SqlConnection, note_id: int, changes: Mapping[str, Any], now: float, lifetimes: Lifetimes
+) -> Note:
     """Change the named fields. A new tier sets its own expiry, unless `expires_at` is named, too. Raises NotFound, or
     Conflict for an open attempt or a taken title."""
     note = get(connection, note_id, now)
@@ -159,14 +161,14 @@ def update(connection: Connection, note_id: int, changes: Mapping[str, Any], now
     return get(connection, note_id, now)
 
 
-def delete(connection: Connection, note_id: int, now: float) -> Note:
+def delete(connection: SqlConnection, note_id: int, now: float) -> Note:
     """Delete a note for good, with its links."""
     note = get(connection, note_id, now)
     connection.execute("DELETE FROM notes WHERE id = ?", (note_id,))
     return note
 
 
-def promote(connection: Connection, note_id: int, now: float) -> Note:
+def promote(connection: SqlConnection, note_id: int, now: float) -> Note:
     """Make a note `long` and clear its expiry."""
     get(connection, note_id, now)
     connection.execute(
@@ -175,7 +177,7 @@ def promote(connection: Connection, note_id: int, now: float) -> Note:
     return get(connection, note_id, now)
 
 
-def touch(connection: Connection, ids: Iterable[int], now: float, lifetimes: Lifetimes) -> None:
+def touch(connection: SqlConnection, ids: Iterable[int], now: float, lifetimes: Lifetimes) -> None:
     """Count a recall of each note: it extends the expiry, promotes a `mid` note to `long` at the `promote_at`-th, and
     adds priority at every tenth. Open attempts are not changed."""
     rules = {
@@ -210,7 +212,7 @@ def touch(connection: Connection, ids: Iterable[int], now: float, lifetimes: Lif
     )
 
 
-def archive_notes(connection: Connection, notes: Iterable[Note], reason: str, now: float) -> None:
+def archive_notes(connection: SqlConnection, notes: Iterable[Note], reason: str, now: float) -> None:
     """Move notes to the archive, each with its links."""
     rows = [
         (
@@ -227,7 +229,7 @@ def archive_notes(connection: Connection, notes: Iterable[Note], reason: str, no
 # Links
 
 
-def link(connection: Connection, source: int, target: int, relation: str, now: float) -> bool:
+def link(connection: SqlConnection, source: int, target: int, relation: str, now: float) -> bool:
     """Link two notes; False when they have this link already."""
     if source == target:
         raise Invalid("a note cannot be linked to itself", field="target_id")
@@ -235,20 +237,20 @@ def link(connection: Connection, source: int, target: int, relation: str, now: f
     return add_link(connection, source, target, relation, now)
 
 
-def add_link(connection: Connection, source: int, target: int, relation: str, created_at: float) -> bool:
+def add_link(connection: SqlConnection, source: int, target: int, relation: str, created_at: float) -> bool:
     """Insert a link between two notes that exist; False when they have it already."""
     row = (source, target, relation, created_at)
     return connection.execute("INSERT OR IGNORE INTO note_links VALUES (?, ?, ?, ?)", row).rowcount == 1
 
 
-def links_of(connection: Connection, note_id: int) -> list[dict[str, Any]]:
+def links_of(connection: SqlConnection, note_id: int) -> list[dict[str, Any]]:
     return [
         {"source_id": source, "target_id": target, "relation": relation, "created_at": rfc3339(created)}
         for source, target, relation, created in link_rows(connection, note_id)
     ]
 
 
-def link_rows(connection: Connection, note_id: int) -> list[tuple[int, int, str, float]]:
+def link_rows(connection: SqlConnection, note_id: int) -> list[tuple[int, int, str, float]]:
     return connection.execute(
         "SELECT source_id, target_id, relation, created_at FROM note_links WHERE source_id = ? OR target_id = ?"
         " ORDER BY created_at, source_id, target_id, relation",
@@ -256,14 +258,14 @@ def link_rows(connection: Connection, note_id: int) -> list[tuple[int, int, str,
     ).fetchall()
 
 
-def resolve(connection: Connection, winner: int, loser: int, now: float, lifetimes: Lifetimes) -> None:
+def resolve(connection: SqlConnection, winner: int, loser: int, now: float, lifetimes: Lifetimes) -> None:
     """Settle a contradiction: the winner supersedes the loser, which keeps priority 1 and confidence 0.1."""
     link(connection, winner, loser, "supersedes", now)
     connection.execute("UPDATE notes SET priority = 1, confidence = 0.1, updated_at = ? WHERE id = ?", (now, loser))
     touch(connection, [winner], now, lifetimes)
 
 
-def superseding(connection: Connection, ids: Iterable[int], now: float) -> dict[int, Note | None]:
+def find_winners(connection: SqlConnection, ids: Iterable[int], now: float) -> dict[int, Note | None]:
     """Return, for each of the notes that was resolved in favor of another, the note that holds now; None when that one
     is gone. Of two notes that supersede each other, the later decision counts."""
     rows = connection.execute(
@@ -284,26 +286,26 @@ def superseding(connection: Connection, ids: Iterable[int], now: float) -> dict[
 # Reading
 
 
-def get(connection: Connection, note_id: int, now: float) -> Note:
+def get(connection: SqlConnection, note_id: int, now: float) -> Note:
     note = get_many(connection, [note_id], now).get(note_id)
     if note is None:
         raise NotFound(f"there is no note m{note_id}", id=note_id)
     return note
 
 
-def get_many(connection: Connection, ids: Sequence[int], now: float) -> dict[int, Note]:
+def get_many(connection: SqlConnection, ids: Sequence[int], now: float) -> dict[int, Note]:
     """Return the notes that exist, by id."""
     rows = connection.execute(f"SELECT {_COLUMNS} FROM notes n WHERE n.id IN ({marks(ids)}) AND {LIVE}", (*ids, now))
     return {note.id: note for note in map(_note, rows)}
 
 
-def namespaces_of(connection: Connection, ids: Sequence[int], *, archived: bool = False) -> list[tuple[int, str]]:
+def namespaces_of(connection: SqlConnection, ids: Sequence[int], *, archived: bool = False) -> list[tuple[int, str]]:
     """Return id and namespace of the notes that exist, or that are in the archive."""
     table = "archived_notes" if archived else "notes"
     return connection.execute(f"SELECT id, namespace FROM {table} WHERE id IN ({marks(ids)})", tuple(ids)).fetchall()
 
 
-def listed(connection: Connection, where: NoteFilter, limit: int, now: float, offset: int = 0) -> list[Note]:
+def list_notes(connection: SqlConnection, where: NoteFilter, limit: int, now: float, offset: int = 0) -> list[Note]:
     """Return notes by priority, the newest first among equals."""
     parts, values = where.where(now)
     rows = connection.execute(
@@ -314,7 +316,7 @@ def listed(connection: Connection, where: NoteFilter, limit: int, now: float, of
     return [_note(row) for row in rows]
 
 
-def matching(connection: Connection, where: NoteFilter, pattern: str | None, now: float) -> list[Note]:
+def find_notes(connection: SqlConnection, where: NoteFilter, pattern: str | None, now: float) -> list[Note]:
     """Return every note that passes the filter and has all the words of `pattern`, ordered by id; no open attempts."""
     parts, values = where.where(now)
     parts.append(f"NOT {OPEN}")
@@ -325,7 +327,7 @@ def matching(connection: Connection, where: NoteFilter, pattern: str | None, now
     return [_note(row) for row in rows]
 
 
-def expired(connection: Connection, now: float, limit: int) -> list[Note]:
+def find_expired(connection: SqlConnection, now: float, limit: int) -> list[Note]:
     """Return expired notes; no open attempts."""
     rows = connection.execute(
         f"SELECT {_COLUMNS} FROM notes n WHERE n.expires_at <= ? AND NOT {OPEN} LIMIT ?", (now, limit)
@@ -333,18 +335,18 @@ def expired(connection: Connection, now: float, limit: int) -> list[Note]:
     return [_note(row) for row in rows]
 
 
-def search(connection: Connection, text: str, where: NoteFilter, limit: int, now: float) -> list[Match]:
+def search(connection: SqlConnection, text: str, where: NoteFilter, limit: int, now: float) -> list[Match]:
     """Return the notes that have all the words, ranked without regard to their tier."""
     return _ranked(connection, Words.parse(text, all_needed=True), where, limit, now)
 
 
-def recall(connection: Connection, text: str, where: NoteFilter, limit: int, now: float) -> list[Match]:
+def recall(connection: SqlConnection, text: str, where: NoteFilter, limit: int, now: float) -> list[Match]:
     """Return the notes that have any of the words, ranked. The caller calls `touch` for those that it returns."""
     return _ranked(connection, Words.parse(text, all_needed=False, field="context"), where, limit, now)
 
 
 def scores_of(
-    connection: Connection,
+    connection: SqlConnection,
     text: str | None,
     notes: Sequence[Note],
     words_by_note: Mapping[int, Sequence[str]],
@@ -373,7 +375,7 @@ def scores_of(
     return {note.id: score(Factors.of(note), now, text=relative(note), here=here) for note in notes}
 
 
-def matched_words(connection: Connection, text: str | None, notes: Iterable[Note]) -> dict[int, list[str]]:
+def matched_words(connection: SqlConnection, text: str | None, notes: Iterable[Note]) -> dict[int, list[str]]:
     """Return the words of a query that are in each of the notes, as they were written."""
     texts = {note.id: "\n".join((note.draft.title, note.draft.content, *note.draft.tags)).lower() for note in notes}
     if text is None:
@@ -381,7 +383,7 @@ def matched_words(connection: Connection, text: str | None, notes: Iterable[Note
     return words_in(connection, Words.parse(text, all_needed=False), texts.keys(), texts=texts)
 
 
-def similar_titles(connection: Connection, note: Note, now: float, limit: int = 5) -> list[int]:
+def similar_titles(connection: SqlConnection, note: Note, now: float, limit: int = 5) -> list[int]:
     """Return the ids of notes in the namespace whose titles have most of this one's words, the newest first; no
     attempts."""
     words = content_words(note.draft.title)
@@ -398,7 +400,7 @@ def similar_titles(connection: Connection, note: Note, now: float, limit: int = 
     return [note_id for count, note_id in shared if count >= most_of(words)][:limit]
 
 
-def _ranked(connection: Connection, words: Words, where: NoteFilter, limit: int, now: float) -> list[Match]:
+def _ranked(connection: SqlConnection, words: Words, where: NoteFilter, limit: int, now: float) -> list[Match]:
     condition = Condition(*where.where(now), where.namespaces, columns=_FACTORS)
     matches = best_matches(connection, words, condition, needed=limit, limit=max(_CANDIDATES, limit))
     if not matches:
@@ -422,17 +424,17 @@ def _ranked(connection: Connection, words: Words, where: NoteFilter, limit: int,
 # Rows
 
 
-def select(connection: Connection, condition: str, values: Sequence[Any]) -> Iterator[Note]:
+def select(connection: SqlConnection, condition: str, values: Sequence[Any]) -> Iterator[Note]:
     """Return the notes that meet an SQL condition on the table `n`, which may end with ORDER BY and LIMIT."""
     return map(_note, connection.execute(f"SELECT {_COLUMNS} FROM notes n WHERE {condition}", values))
 
 
-def find_by_uid(connection: Connection, uid: str, now: float) -> Note | None:
+def find_by_uid(connection: SqlConnection, uid: str, now: float) -> Note | None:
     """Return the note with this uid; an expired one is archived instead."""
     return _or_archived(connection, next(select(connection, "n.uid = ?", (uid,)), None), now)
 
 
-def find_by_title(connection: Connection, title: str, namespace: str) -> Note | None:
+def find_by_title(connection: SqlConnection, title: str, namespace: str) -> Note | None:
     """Return the note of this title, expired or not. Attempts may share a title and are left out."""
     row = connection.execute(
         f"SELECT {_COLUMNS} FROM notes n WHERE n.title = ? AND n.namespace = ? AND n.kind <> '{ATTEMPT}'",
@@ -441,34 +443,34 @@ def find_by_title(connection: Connection, title: str, namespace: str) -> Note | 
     return None if row is None else _note(row)
 
 
-def titled(connection: Connection, draft: Draft, now: float) -> Note | None:
+def find_namesake(connection: SqlConnection, draft: Draft, now: float) -> Note | None:
     """Return the note that has the draft's title; an expired one is archived instead, so that its title is free."""
     note = None if draft.kind == ATTEMPT else find_by_title(connection, draft.title, draft.namespace)
     return _or_archived(connection, note, now)
 
 
-def _or_archived(connection: Connection, note: Note | None, now: float) -> Note | None:
+def _or_archived(connection: SqlConnection, note: Note | None, now: float) -> Note | None:
     if note is not None and note.expires_at is not None and note.expires_at <= now:
         archive_notes(connection, [note], "gc", now)
         return None
     return note
 
 
-def refuse_taken_title(connection: Connection, draft: Draft, now: float, *but: int) -> None:
+def refuse_taken_title(connection: SqlConnection, draft: Draft, now: float, *but: int) -> None:
     """Raise Conflict when a note other than these has the title in the namespace."""
-    other = titled(connection, draft, now)
+    other = find_namesake(connection, draft, now)
     if other is not None and other.id not in but:
         raise Conflict(f"note m{other.id} has this title in namespace {draft.namespace}", id=other.id)
 
 
-def refuse_open_attempts(connection: Connection, ids: Sequence[int]) -> None:
+def refuse_open_attempts(connection: SqlConnection, ids: Sequence[int]) -> None:
     """Raise Conflict when one of the notes is an open attempt."""
     row = connection.execute(f"SELECT n.id FROM notes n WHERE n.id IN ({marks(ids)}) AND {OPEN}", ids).fetchone()
     if row is not None:
         raise Conflict(f"m{row[0]} is an open attempt; change it with update_ghap, end it with resolve_ghap", id=row[0])
 
 
-def write(connection: Connection, note_id: int, draft: Draft, now: float, expires_at: float | None) -> None:
+def write(connection: SqlConnection, note_id: int, draft: Draft, now: float, expires_at: float | None) -> None:
     """Replace the fields of a note. The title must be free in its namespace."""
     connection.execute(
         "UPDATE notes SET tier = ?, namespace = ?, kind = ?, title = ?, content = ?, tags = ?, priority = ?,"

@@ -31,7 +31,7 @@ from nudge.memories.note import (
     parse_time,
     rfc3339,
 )
-from nudge.memories.store import Connection, NoteFilter
+from nudge.memories.store import NoteFilter, SqlConnection
 
 CREATED, UPDATED, UNCHANGED, EXPIRED, FORGOTTEN, CONFLICT, REFUSED = (
     *("created", "updated", "unchanged", "expired", "forgotten", "conflicts", "refused"),
@@ -93,7 +93,7 @@ class IncomingLink:
 
 
 def export_page(
-    connection: Connection, where: NoteFilter, now: float, after: int, room: int
+    connection: SqlConnection, where: NoteFilter, now: float, after: int, room: int
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]], int | None]:
     """Return notes with ids above `after` in that order, as many as fit into `room` bytes and at least one; their
     outgoing links; and the last id when there may be more."""
@@ -110,22 +110,22 @@ def export_page(
     return memories, links, None
 
 
-def all_notes(connection: Connection, now: float, hidden: Sequence[str] = ()) -> Iterator[IncomingNote]:
+def all_notes(connection: SqlConnection, now: float, hidden: Sequence[str] = ()) -> Iterator[IncomingNote]:
     """Every note of a store that has not expired and is not in a `hidden` namespace."""
     return map(IncomingNote.of, _notes(connection, NoteFilter(hidden=tuple(hidden)), now, 0))
 
 
-def all_links(connection: Connection) -> Iterator[IncomingLink]:
+def all_links(connection: SqlConnection) -> Iterator[IncomingLink]:
     rows = connection.execute("SELECT source_id, target_id, relation, created_at FROM note_links")
     return (IncomingLink(*row) for row in rows)
 
 
-def _notes(connection: Connection, where: NoteFilter, now: float, after: int) -> Iterator[Note]:
+def _notes(connection: SqlConnection, where: NoteFilter, now: float, after: int) -> Iterator[Note]:
     parts, values = where.where(now)
     return store.select(connection, f"{' AND '.join(parts)} AND n.id > ? ORDER BY n.id", (*values, after))
 
 
-def _outgoing(connection: Connection, note_id: int) -> list[tuple[int, int, str, float]]:
+def _outgoing(connection: SqlConnection, note_id: int) -> list[tuple[int, int, str, float]]:
     return [row for row in store.link_rows(connection, note_id) if row[0] == note_id]
 
 
@@ -180,7 +180,7 @@ class Merge:
     `is_refused` refuses. `links` counts the new links.
     """
 
-    connection: Connection
+    connection: SqlConnection
     now: float
     lifetimes: Lifetimes
     revived: bool = True
@@ -215,7 +215,7 @@ class Merge:
         if not self.revived and one.uid and self._was_forgotten(one.uid):
             return None, FORGOTTEN
         same = store.find_by_uid(self.connection, one.uid, self.now) if one.uid else None
-        namesake = store.titled(self.connection, one.draft, self.now)
+        namesake = store.find_namesake(self.connection, one.draft, self.now)
         held = same or namesake
         if held is None:
             return self._insert(one), CREATED

@@ -45,10 +45,10 @@ def _check_text(raw: str, field: str) -> None:
 
 
 def _segments(path: str, separator: str, field: str) -> list[str]:
-    kept = [part for part in path.split(separator) if part not in ("", ".")]
-    if ".." in kept:
+    parts = [part for part in path.split(separator) if part not in ("", ".")]
+    if ".." in parts:
         raise Invalid("must not contain a `..` segment", field=field)
-    return kept
+    return parts
 
 
 def _share(raw: str, field: str) -> list[str]:

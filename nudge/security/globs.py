@@ -1,4 +1,4 @@
-"""Globs for directories and branches, as users write them in a scope. wcmatch compiles them.
+"""Globs for directories and branches, as users write them in a scope, and for paths to ignore. wcmatch compiles them.
 
 wcmatch makes a `*` atomic, so a name is matched in linear time; each further `**` multiplies the time by the number of
 names in the path. Measured for `**/a/**/b` on 64 names: 2 ms; with a third `**` 56 ms. So `**`, names and alternatives
@@ -8,12 +8,12 @@ are limited, for one pattern and for all of a scope.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any, NoReturn
 
-from nudge import limits
+from nudge import limits, paths
 from nudge.errors import ScopeInvalid
 from nudge.security.absolute_paths import normalize_cwd
 from nudge.text import has_control
@@ -201,12 +201,43 @@ def _matches(pattern: str, text: str) -> bool:
 @lru_cache(maxsize=limits.GLOBS_CACHED)
 def _compiled(pattern: str) -> tuple[frozenset[str], Any]:
     """Return the alternatives without a wildcard, and a wcmatch matcher for the others, or None."""
-    paths = [re.sub("/+", "/", path).rstrip("/") for path in expand_braces(pattern, "pattern")]
-    wild = [path for path in paths if _WILDCARD.search(path)]
-    literals = frozenset(path for path in paths if not _WILDCARD.search(path))
+    expanded = [re.sub("/+", "/", path).rstrip("/") for path in expand_braces(pattern, "pattern")]
+    wild = [path for path in expanded if _WILDCARD.search(path)]
+    literals = frozenset(path for path in expanded if not _WILDCARD.search(path))
     if not wild:
         return literals, None
     from wcmatch import glob  # late: 35 ms to import, and most scopes name a repo only
 
     flags = glob.GLOBSTAR | glob.BRACE | glob.DOTGLOB | glob.CASE | glob.FORCEUNIX
     return literals, glob.compile(wild, flags=flags, limit=limits.MAX_GLOB_ALTERNATIVES)
+
+
+# Paths that are not recorded
+
+_BRACE_RANGE = re.compile(r"\{([^{},]*\.\.[^{},]*)\}")
+
+
+def is_ignored(path: str, globs: Iterable[str]) -> bool:
+    """Whether one of the globs of the setting `ignore` matches the path or a directory above it; a hook gets the same
+    answer from `ignore_globs`. A path of any length is compared: what is too long must not be recorded for that."""
+    path = path.replace("\\", "/").rstrip("/") + "/"
+    return any(_ignoring(glob, paths.home()).match(path) for glob in globs if glob.strip("/ "))
+
+
+@lru_cache(maxsize=limits.GLOBS_CACHED)
+def _ignoring(pattern: str, home: str) -> Any:
+    """Return a wcmatch matcher for what a glob matches, and all below that."""
+    import bracex
+    from wcmatch import glob
+
+    # `{1..9}` is text, as in a hook: a long range would fill the memory.
+    braces = _BRACE_RANGE.sub(r"\\{\1\\}", pattern.strip().replace("\\", "/"))
+    tops = [_anchored(path.rstrip("/"), home) for path in bracex.expand(braces, limit=0)]
+    flags = glob.GLOBSTAR | glob.DOTGLOB | glob.CASE | glob.FORCEUNIX
+    return glob.compile([*tops, *(f"{top}/**" for top in tops)], flags=flags, limit=0)
+
+
+def _anchored(path: str, home: str) -> str:
+    if path == "~" or path.startswith("~/"):
+        return home.replace("\\", "/") + path[1:]
+    return path if path.startswith("/") or path[1:2] == ":" else f"**/{path}"

@@ -1,5 +1,5 @@
-"""Globs of paths that are not recorded. The rules are those of `security.globs`, without its library: wcmatch takes 35
-ms to import, too long for a hook. Loaded only where a setting names a path to ignore."""
+"""Globs of paths that are not recorded, for a hook. The rules are those of `globs.is_ignored`, without its library:
+wcmatch takes 35 ms to import. Loaded only where a setting names a path to ignore."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ def _piece(token: re.Match[str]) -> str:
 
 def _character_set(token: str) -> str:
     """Return the regular expression for `[a-z]` or `[!ab]`; an invalid set such as `[z-a]` matches itself."""
-    named = token[2:-1] if token[1] in "!^" else token[1:-1]
-    characters = ("[^" if token[1] in "!^" else "[") + re.escape(named).replace(r"\-", "-") + "]"
+    members = token[2:-1] if token[1] in "!^" else token[1:-1]
+    characters = ("[^" if token[1] in "!^" else "[") + re.escape(members).replace(r"\-", "-") + "]"
     try:
         re.compile(characters)
     except re.error:

@@ -71,7 +71,7 @@ def compile_regex(pattern: str, field: str) -> Regex:
     except re2.error as error:
         raise Invalid(f"not a regular expression that RE2 can compile: {_message(error)}", field=field) from None
     except UnicodeEncodeError:
-        raise Invalid("must be text that UTF-8 can carry", field=field) from None
+        raise Invalid("must be valid Unicode text", field=field) from None
     if program.programsize > limits.MAX_REGEX_PROGRAM:
         raise Invalid(_TOO_LARGE, field=field)
     return Regex(pattern, program, lines)

@@ -53,12 +53,12 @@ def redact(text: str) -> str:
 
 def _replace(text: str, spans: list[tuple[int, int, str]]) -> str:
     """Replace sorted spans (start, end, kind); of two that overlap, the first one counts."""
-    kept, at = [], 0
+    parts, at = [], 0
     for start, end, kind in spans:
         if start >= at:
-            kept += [text[at:start], _MARK, kind, "]"]
+            parts += [text[at:start], _MARK, kind, "]"]
             at = end
-    return "".join([*kept, text[at:]]) if kept else text
+    return "".join([*parts, text[at:]]) if parts else text
 
 
 def may_hold_secret(text: str, lowered: str) -> bool:

@@ -21,11 +21,13 @@ from multidict import istr
 
 from nudge import __version__, limits, strict_json
 from nudge.errors import INVALID_REQUEST, HandingOver, Invalid, NotFound, NudgeError
+from nudge.ipc.protocol import IN_PAGES
 from nudge.server import jsonrpc, rest
 from nudge.server.http_connections import HttpConnection, Listener, plain
 from nudge.server.mcp import read_session
 from nudge.server.mcp_server import McpCaller, McpServer
 from nudge.strict_json import JsonError
+from nudge.text import is_all_visible
 from nudge.usecases import memory_upkeep
 from nudge.usecases.app import App
 from nudge.usecases.call import Call, Door
@@ -69,7 +71,7 @@ class _TooLarge(_Refused):
     """A body beyond the limit."""
 
     def __init__(self) -> None:
-        super().__init__(413, f"the body is larger than {limits.MAX_BODY_BYTES} bytes; {_PAGES}")
+        super().__init__(413, f"the body is larger than {limits.MAX_BODY_BYTES} bytes; {IN_PAGES}")
 
     def answer_to(self, request: web.BaseRequest) -> web.StreamResponse:
         if _is_rest(request):
@@ -77,14 +79,11 @@ class _TooLarge(_Refused):
         return _json(jsonrpc.error_response(None, INVALID_REQUEST, f"Invalid request: {self}"), 413)
 
 
-_PAGES = "a larger `payload` goes in pages: nudge.import_begin, nudge.import_page, nudge.import_commit"
-
-
 class HttpServer:
     """HTTP for one PRIMARY. `token` returns the current token, which is the one on disk.
 
-    While `refusing`, every call is answered with 503 and a header that says when to try again; `pace` is a pause in
-    seconds before each call.
+    While `refusing`, every call is answered with 503 and a header that says when to try again; each call waits
+    `call_delay` seconds before it runs.
     """
 
     def __init__(self, app: App, mcp: McpServer, token: Callable[[], str], *, auth: bool = True) -> None:
@@ -99,7 +98,7 @@ class HttpServer:
         }
         self._listener: Listener | None = None
         self.refusing = False
-        self.pace = 0.0
+        self.call_delay = 0.0
         self.in_flight = 0
         self.on_call: Callable[[], None] = lambda: None
 
@@ -165,8 +164,8 @@ class HttpServer:
         self.in_flight += 1
         self.on_call()
         try:
-            if self.pace:
-                await asyncio.sleep(self.pace)
+            if self.call_delay:
+                await asyncio.sleep(self.call_delay)
             return await handler(request)
         except HandingOver:
             return _retry_later(request)
@@ -252,7 +251,7 @@ def _call_of(headers: Mapping[str, str], door: Door = "http") -> Call:
         return _CALLS[door]
     _check_length(once, limits.MAX_REQUEST_ID_CHARS, "Nudge-Request-Id")
     _check_length(session, limits.MAX_SESSION_ID_CHARS, "Nudge-Session")
-    if session is not None and not session.isprintable():  # bytes that are no UTF-8 among others
+    if session is not None and not is_all_visible(session):  # bytes that are no UTF-8 among others
         raise Invalid("must be printable", field="Nudge-Session")
     try:
         return Call(

@@ -50,7 +50,7 @@ class Listener:
     def _most(self) -> int:
         return min(limits.MAX_CONNECTIONS, descriptor_limit() // 2)
 
-    def opened(self, connection: HttpConnection) -> None:
+    def register(self, connection: HttpConnection) -> None:
         """Register a new connection. When there are too many, the oldest that has not shown the token is closed:
         otherwise idle connections could keep the owner's next request waiting."""
         most = min(limits.MAX_UNAUTHENTICATED_CONNECTIONS, descriptor_limit() // 4)
@@ -64,13 +64,13 @@ class Listener:
         self.unauthenticated[connection] = None
 
     def _evict(self, connection: HttpConnection) -> None:
-        self.closed(connection)
+        self.unregister(connection)
         connection.abort()
 
-    def authenticated(self, connection: HttpConnection) -> None:
+    def mark_authenticated(self, connection: HttpConnection) -> None:
         self.unauthenticated.pop(connection, None)
 
-    def closed(self, connection: HttpConnection) -> None:
+    def unregister(self, connection: HttpConnection) -> None:
         self.connections.discard(connection)
         self.unauthenticated.pop(connection, None)
         self._accept_loop.notify_room()
@@ -100,11 +100,11 @@ class HttpConnection(web.RequestHandler):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
         transport.max_size = _READ_BYTES  # type: ignore[attr-defined]  # of asyncio's selector transport
-        self._listener.opened(self)
+        self._listener.register(self)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         self._reaper.cancel()
-        self._listener.closed(self)
+        self._listener.unregister(self)
         super().connection_lost(exc)
 
     def eof_received(self) -> None:
@@ -119,7 +119,7 @@ class HttpConnection(web.RequestHandler):
     def authenticate(self) -> None:
         self.authenticated = True
         self._reaper.cancel()
-        self._listener.authenticated(self)
+        self._listener.mark_authenticated(self)
 
     def send(self, answer: bytes, *, soon: bool) -> None:
         """Write a whole answer. With `soon` it is written after this turn of the event loop, together with those to

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from functools import partial
 from typing import Any, get_args
 
 from nudge import limits
 from nudge.context import NO_CONTEXT, Context
 from nudge.errors import INTERNAL_ERROR, INTERNAL_MESSAGE, Conflict, HandingOver, Invalid, NudgeError, protocol_error
 from nudge.ipc import protocol
-from nudge.server.mcp_server import McpCaller, McpServer
+from nudge.server.mcp_server import McpCaller, McpServer, run_with_env
 from nudge.server.operations import OPERATIONS
 from nudge.usecases.app import App
 from nudge.usecases.call import Call, Door, EnvNeeded
@@ -38,13 +38,11 @@ class IpcHandler:
         """Return the answer without its id. Never raises; an unexpected exception is logged, not sent."""
         try:
             caller = read_caller(call.get("caller"), call.get("once"))
-            while True:
-                try:
-                    return {"result": await self._result(call["op"], call.get("params", {}), caller)}
-                except EnvNeeded as needed:
-                    if not env_asked:
-                        return {"need_env": needed.names}
-                    caller = _without(caller, needed.names)
+            run = partial(self._result, call["op"], call.get("params", {}))
+            # A caller is asked once: what it turns out to need after that counts as unset.
+            return {"result": await (run_with_env(run, caller, dict.fromkeys) if env_asked else run(caller))}
+        except EnvNeeded as needed:
+            return {"need_env": needed.names}
         except HandingOver as error:
             return {"retry": error.message}
         except NudgeError as error:
@@ -66,12 +64,6 @@ class IpcHandler:
         if not isinstance(params, dict) or not self._yield_role(params):
             raise Conflict("this server keeps its role")
         return {"yielding": True}
-
-
-def _without(caller: McpCaller, names: list[str]) -> McpCaller:
-    """Return the caller with `names` counted as unset: a caller is asked for variables only once."""
-    unset = dict.fromkeys(names)
-    return replace(caller, call=replace(caller.call, env={**unset, **(caller.call.env or {})}))
 
 
 def read_caller(raw: object, once: object) -> McpCaller:

@@ -234,8 +234,9 @@ def _tool(operation: Operation) -> types.Tool:
 
 
 def _annotations(effect: Effect) -> types.ToolAnnotations:
-    """Return the tool's annotations. A newer version of a hint or a note does not count as destructive: Codex asks its
-    user before every call of a destructive tool, and agents save what they found out in the middle of their work."""
+    """Return the tool's annotations. A newer version of a hint or a note does not count as destructive, although it
+    replaces the older one: a client may ask its user before a destructive call (Codex does), and agents save what they
+    found out in the middle of their work."""
     if effect == "read":
         return types.ToolAnnotations(read_only_hint=True, open_world_hint=False)
     return types.ToolAnnotations(read_only_hint=False, destructive_hint=effect == "delete", open_world_hint=False)

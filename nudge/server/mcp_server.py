@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from nudge import strict_json
 from nudge.errors import INTERNAL_ERROR, INTERNAL_MESSAGE, HandingOver, NudgeError
@@ -31,6 +31,24 @@ class McpCaller:
     call: Call
     protocol: str | None = None
     tools: str = "default"
+
+
+_Answer = TypeVar("_Answer")
+
+
+async def run_with_env(
+    run: Callable[[McpCaller], Awaitable[_Answer]],
+    caller: McpCaller,
+    ask: Callable[[Sequence[str]], Mapping[str, str | None]],
+) -> _Answer:
+    """Run a call, and run it again with the caller's values of the variables that it turns out to need. `ask` returns
+    them, None for one that is unset."""
+    while True:
+        try:
+            return await run(caller)
+        except EnvNeeded as needed:
+            env = {**ask(needed.names), **(caller.call.env or {})}
+            caller = replace(caller, call=replace(caller.call, env=env))
 
 
 class McpServer:

@@ -20,8 +20,8 @@ from nudge.clock import boot_seconds
 from nudge.errors import Conflict, HandingOver, NudgeError, StorageFailed
 from nudge.ipc import endpoint, spawn
 from nudge.ipc.endpoint import Endpoint, is_newer
-from nudge.ipc.lock import Flock, OwnerLock, is_free
 from nudge.ipc.server import WireServer
+from nudge.locks import Flock, OwnerLock, is_free
 from nudge.security import globs
 from nudge.server import logs
 from nudge.server.gc_tuning import freeze_gc
@@ -46,7 +46,7 @@ _SUCCESSOR_TIMEOUT = 1.15  # seconds for the successor to ask for the role; the 
 _FORCED_EXIT = 1.35  # seconds after which the process ends in any case; less than LEAVE_TIMEOUT for a busy machine
 _DRAIN = 0.1  # seconds for calls in flight to finish
 # Seconds that each call waits during a hand-over: callers in a tight loop would take the successor's processor time.
-_LEAVING_PACE = 0.1
+_LEAVING_CALL_DELAY = 0.1
 _PORTS = range(1, 65_536)
 _SOCKET_PATH_MOST = 100  # bytes; the kernel's limit is 104 on macOS, 108 on Linux
 
@@ -225,7 +225,7 @@ class Primary:
             paths.ensure_private_dir(self._directory)
             regained = fresh.acquire()
         except (OSError, StorageFailed):
-            raise StorageFailed("the server's directory is gone and cannot be made anew; see: nudge doctor") from None
+            raise StorageFailed("the server's directory is gone and cannot be recreated; see: nudge doctor") from None
         if not regained:
             self._start_leaving("another PRIMARY")
             raise HandingOver("another server took over; send it again")
@@ -373,7 +373,7 @@ class Primary:
         self._awaiting_successor = True
         self._starter.hold()  # until this process ends: a PROXY that finds the lock free must not start another server
         for server in self._servers():
-            server.pace = _LEAVING_PACE
+            server.call_delay = _LEAVING_CALL_DELAY
         try:
             await asyncio.to_thread(self._spawn_successor)
             await asyncio.wait_for(self._role_asked.wait(), _SUCCESSOR_TIMEOUT)

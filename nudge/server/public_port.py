@@ -41,7 +41,7 @@ def _load_http() -> Any:
 class PublicPort:
     """A listening port whose HTTP server is made by `make_server` at the first connection.
 
-    `refusing` and `pace` are passed on to the server, also to one that is made later.
+    `refusing` and `call_delay` are passed on to the server, also to one that is made later.
     """
 
     def __init__(self, listening: socket.socket, make_server: Callable[[Any], HttpServer]) -> None:
@@ -49,7 +49,7 @@ class PublicPort:
         self._socket, self._make_server = listening, make_server
         self._server: HttpServer | None = None
         self._opening: asyncio.Task[None] | None = None
-        self._refusing, self._pace = False, 0.0
+        self._refusing, self._call_delay = False, 0.0
         self._loop = asyncio.get_running_loop()
         try:
             self._loop.add_reader(listening, self._first_connection)
@@ -76,14 +76,14 @@ class PublicPort:
             self._server.refusing = refusing
 
     @property
-    def pace(self) -> float:
-        return self._pace
+    def call_delay(self) -> float:
+        return self._call_delay
 
-    @pace.setter
-    def pace(self, pace: float) -> None:
-        self._pace = pace
+    @call_delay.setter
+    def call_delay(self, call_delay: float) -> None:
+        self._call_delay = call_delay
         if self._server is not None:
-            self._server.pace = pace
+            self._server.call_delay = call_delay
 
     def _first_connection(self) -> None:
         self._loop.remove_reader(self._socket)
@@ -102,7 +102,7 @@ class PublicPort:
     async def _open(self) -> None:
         """Load the server in a thread, so that calls over the private socket are answered meanwhile."""
         server = self._make_server(await asyncio.to_thread(_load_http))
-        server.refusing, server.pace = self._refusing, self._pace
+        server.refusing, server.call_delay = self._refusing, self._call_delay
         server.open(self._socket)
         self._server = server
 

@@ -8,14 +8,14 @@ import os
 import sys
 import time
 
-from nudge import __version__, config, limits, paths
-from nudge.clock import boot_seconds, iso
+from nudge import __version__, config, paths
+from nudge.clock import iso, poll_until
 from nudge.errors import NudgeError, StorageFailed
 from nudge.ipc import endpoint, protocol, spawn
 from nudge.ipc.client import Request, exchange
 from nudge.ipc.connection import Connection, Lost, TimedOut
 from nudge.ipc.endpoint import is_newer
-from nudge.ipc.lock import OwnerLock, is_free
+from nudge.locks import OwnerLock, is_free
 from nudge.server.gc_tuning import freeze_imports
 from nudge.server.mcp import StdioClient, choose_tools
 from nudge.server.proxy import Proxy
@@ -241,12 +241,17 @@ def _take_over_role(directory: str, options: ServeOptions) -> int:
     if link is not None and link.endpoint.generation == options.successor:
         _ask_for_role(link, options.successor)
     lock = OwnerLock(os.path.join(directory, paths.LOCK))
-    until = boot_seconds() + _SUCCESSION_TIMEOUT
-    while not lock.acquire():
+
+    def is_decided() -> bool:
+        """This process has the role, or another one has published that it does."""
+        if lock.acquire():
+            return True
         published = endpoint.read(directory)
-        if boot_seconds() > until or (published is not None and published.generation != options.successor):
-            return 0
-        time.sleep(0.001)
+        return published is not None and published.generation != options.successor
+
+    poll_until(is_decided, _SUCCESSION_TIMEOUT, 0.001)
+    if not lock.holds_path():
+        return 0
     options.detach = True
     return _run_primary(lock, directory, options)
 
@@ -255,7 +260,7 @@ def _ask_for_role(link: Connection, generation: str) -> None:
     request = Request(protocol.ROLE, {"generation": generation, "version": __version__}, {})
     link.greet("successor")
     try:
-        exchange(link, request, {}, boot_seconds() + limits.CALL_TIMEOUT)
+        exchange(link, request, {})
     except (Lost, TimedOut, NudgeError):
         pass
     link.close()

@@ -51,7 +51,12 @@ class SelfReport:
 
     def _contents(self) -> dict[str, Any]:
         session, history = self._app.session, self._history()
-        warnings = (session.warning, history.pop("warning", None), self._settings.unknown_warning)
+        warnings = (
+            session.warning,
+            history.pop("warning", None),
+            self._settings.unknown_warning,
+            self._port_warning(),
+        )
         return {
             "session": self._session(),
             "members": self._members(),
@@ -65,6 +70,12 @@ class SelfReport:
             "warnings": [*filter(None, warnings), *self._settings.warnings],
             "settings": self._settings.session,
         }
+
+    def _port_warning(self) -> str | None:
+        wanted, port = self._settings.port, self._announced.port
+        if port == wanted or "port" not in self._settings.session:
+            return None
+        return f"the server listens on {port or 'no port'}, not on {wanted}, which was in use"
 
     def _session(self) -> dict[str, Any]:
         """`ends_earliest` is when the session would end if every process left now. Without a change log it ends with

@@ -9,21 +9,21 @@ import os
 import queue
 import threading
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from nudge import limits
-from nudge.context import NO_CONTEXT, Context
+from nudge.context import NO_CONTEXT, Context, requested_env
 from nudge.errors import INTERNAL_ERROR, INTERNAL_MESSAGE, HandingOver, NudgeError
 from nudge.server.jsonrpc import error_response, id_of, refusal
 from nudge.server.mcp import StdioClient, cancelled_id, is_notification, read_session
-from nudge.server.mcp_server import McpCaller, McpServer
+from nudge.server.mcp_server import McpCaller, McpServer, run_with_env
 from nudge.server.proxy import caller_context
 from nudge.server.stdio import Pipe, check_length, wait_readable
 from nudge.strict_json import JsonError, decode_any, encode
-from nudge.usecases.call import Call, EnvNeeded
+from nudge.usecases.call import Call
 
 _log = logging.getLogger(__name__)
-_MAX_ENV_REQUESTS = 3  # per call
 
 
 class _Backlog:
@@ -184,18 +184,14 @@ class StdioServer:
             self._cancelled.discard(request_id)
 
     async def _call(self, message: object) -> dict[str, Any] | None:
-        env: dict[str, str | None] = {}
-        for _ in range(_MAX_ENV_REQUESTS):
-            try:
-                answer = await self._mcp.answer(message, self._caller(message, env))
-                if answer is not None:
-                    self._client.note_protocol(message, answer)
-                return answer
-            except EnvNeeded as needed:
-                env.update({name: self._environ.get(name) for name in needed.names})
-        raise AssertionError("the environment was asked for again and again")
+        answer = await run_with_env(
+            partial(self._mcp.answer, message), self._caller(message), partial(requested_env, self._environ)
+        )
+        if answer is not None:
+            self._client.note_protocol(message, answer)
+        return answer
 
-    def _caller(self, message: object, env: dict[str, str | None]) -> McpCaller:
+    def _caller(self, message: object) -> McpCaller:
         calling = isinstance(message, dict) and message.get("method") == "tools/call"
         context = (
             Context.parse(caller_context(message, self._environ))
@@ -205,7 +201,7 @@ class StdioServer:
         call = Call(
             door="mcp",
             context=context,
-            env=env,
+            env={},
             client=self._client.name or None,
             session=read_session(message),
             connection=self._client.connection,

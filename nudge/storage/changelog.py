@@ -180,9 +180,9 @@ def _decode(body: bytes, checksum: int) -> Record | None:
 
 def keep_damaged(path: str) -> str:
     """Save the log file at `path` as `changes.log.damaged` (numbered when there is one) and return that name."""
-    for kept in damaged_copies(path):
-        if os.path.samefile(kept, path):
-            return kept  # a start that was interrupted after this step
+    for damaged_copy in damaged_copies(path):
+        if os.path.samefile(damaged_copy, path):
+            return damaged_copy  # a start that was interrupted after this step
     number, target = 1, path + _DAMAGED
     while os.path.lexists(target):
         number += 1
@@ -331,10 +331,10 @@ class ChangeLog:
     def _check_path(self) -> None:
         """Raise LogGone when the path no longer names our file, or when another process has written to it."""
         try:
-            ours, named = os.fstat(self._descriptor), os.stat(self.path, follow_symlinks=False)
+            ours, on_disk = os.fstat(self._descriptor), os.stat(self.path, follow_symlinks=False)
         except OSError:
             raise LogGone from None
-        if self._spoiled or not os.path.samestat(ours, named) or ours.st_size != self._size:
+        if self._spoiled or not os.path.samestat(ours, on_disk) or ours.st_size != self._size:
             raise LogGone
 
     def _undo_write(self) -> None:
@@ -398,6 +398,8 @@ def _temporary_name(path: str) -> str:
 
 
 def _open_new(path: str) -> int:
+    # Not `files.Replacement`: the descriptor stays open for appending after the rename, a rewrite is written on one
+    # thread and renamed on another, and each piece must be one system call, to notice a full disk.
     return os.open(path, _APPEND | os.O_CREAT | os.O_EXCL, 0o600)
 
 

@@ -16,11 +16,11 @@ import logging
 import os
 import sqlite3
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from nudge import limits
 from nudge.errors import Invalid, StorageFailed, Unavailable
-from nudge.ipc.lock import OwnerLock
+from nudge.locks import OwnerLock
 from nudge.storage import migrations
 from nudge.storage.backup import new_backup
 from nudge.storage.sqlite import JOURNALS, copy_to, open_readonly, open_writable
@@ -39,12 +39,12 @@ class Database:
     """`reason` says why nothing can be written, if so; the next write tries again. `readable`: reading works at least.
     `warning`: what happened to the file while it was open."""
 
-    def __init__(self, path: str, lock_path: str) -> None:
+    def __init__(self, path: str) -> None:
         self.path = path
         self.reason: str | None = None
         self.warning: str | None = None
         self.readable = False
-        self._lock = OwnerLock(lock_path)
+        self._lock = OwnerLock(f"{path}.lock")
         self._opened: sqlite3.Connection | None = None
         self._file: os.stat_result | None = None
         self._wal: os.stat_result | None = None
@@ -56,9 +56,9 @@ class Database:
         )
 
     @classmethod
-    def open(cls, path: str, *, lock_path: str | None = None) -> Database:
+    def open(cls, path: str) -> Database:
         """Never raises for what is on the disk: a problem becomes the `reason`, and what still works goes on."""
-        database = cls(path, lock_path or f"{path}.lock")
+        database = cls(path)
         with contextlib.suppress(StorageFailed):
             database._opened = database._open_writer()
         with contextlib.suppress(StorageFailed):
@@ -263,21 +263,37 @@ def run_once(
     """Run `work` and keep its result, which must be JSON, under `once`; when there is one, return that instead.
 
     `request` tells a repeated call from another one under the same key. The caller holds the transaction."""
-    row = connection.execute("SELECT request, result FROM answers WHERE once = ?", (once,)).fetchone()
-    if row is not None:
-        if request != row[0]:
-            raise Invalid("was used for another call; make a new one for each", field="once")
-        stored: T = json.loads(row[1])
-        return stored
+    stored = find_answer(connection, once, request)
+    if stored is not None:
+        first: T = stored.result
+        return first
     result = work(connection)
     connection.execute("INSERT INTO answers VALUES (?, ?, ?, ?)", (once, now, request, json.dumps(result)))
     forget_answers(connection, now)
     return result
 
 
+class StoredAnswer(NamedTuple):
+    result: Any
+
+
+def find_answer(connection: sqlite3.Connection, once: str, request: str | None) -> StoredAnswer | None:
+    """Return the result that is kept under `once`; None when there is none. Raises Invalid for the key of another
+    call."""
+    row = connection.execute("SELECT request, result FROM answers WHERE once = ?", (once,)).fetchone()
+    if row is None:
+        return None
+    if request != row[0]:
+        raise Invalid("was used for another call; make a new one for each", field="once")
+    return StoredAnswer(json.loads(row[1]))
+
+
 def forget_answers(connection: sqlite3.Connection, now: float) -> None:
-    """Delete the answers that no caller asks for again."""
-    connection.execute("DELETE FROM answers WHERE answered_at < ?", (now - limits.REQUEST_ID_KEPT,))
+    """Delete the answers that no caller asks for again, and all but the latest MAX_ANSWERS."""
+    latest = "SELECT answered_at FROM answers ORDER BY answered_at DESC LIMIT 1 OFFSET ?"
+    row = connection.execute(latest, (limits.MAX_ANSWERS - 1,)).fetchone()
+    oldest = max(now - limits.REQUEST_ID_KEPT, row[0] if row else 0.0)
+    connection.execute("DELETE FROM answers WHERE answered_at < ?", (oldest,))
 
 
 # What the threads do

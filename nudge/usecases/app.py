@@ -12,27 +12,27 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from hashlib import blake2b
 from itertools import chain
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
 from nudge import limits
 from nudge.clock import boot_seconds
 from nudge.errors import INVALID_PARAMS, METHOD_NOT_FOUND, WIRE_REASONS, Invalid, NudgeError, StorageFailed, Unavailable
-from nudge.hints.model import Decision, Hint, hide_secrets
+from nudge.hints.model import Decision, Hint, Identity, hide_secrets
 from nudge.history.edits import Edits
 from nudge.history.facts import Facts
 from nudge.history.ledger import Ledger
 from nudge.storage.changelog import ChangeLog, LogGone
-from nudge.storage.database import Database, run_once
+from nudge.storage.database import Database, StoredAnswer, find_answer, run_once
 from nudge.usecases.call import Call, ClientProcesses, SessionActivity
 from nudge.usecases.params import NoParams, Params, Result, parse_params
-from nudge.usecases.session import PreviousSession, Session
+from nudge.usecases.session import Answers, PreviousSession, Session, check_fingerprint
 from nudge.usecases.staging import Transfers
 
 _log = logging.getLogger(__name__)
@@ -57,6 +57,11 @@ class OperationLike(Protocol):
     def effect(self) -> str: ...
     @property
     def run(self) -> Callable[..., Awaitable[Any]]: ...
+
+
+class _RunningWrite(NamedTuple):
+    fingerprint: str | None
+    answer: asyncio.Future[Any]
 
 
 class App:
@@ -96,6 +101,9 @@ class App:
         self.transfers = Transfers(directory)
         """Imports and exports in pages that are under way."""
         self._previous = PreviousSession(directory)
+        self._answers = Answers()
+        """Of writes that are not answered from the change log."""
+        self._running: dict[str, _RunningWrite] = {}
         self._writing = asyncio.Lock()
         self._compacting: asyncio.Task[None] | None = None
         self._background: set[asyncio.Task[None]] = set()
@@ -108,9 +116,39 @@ class App:
         if not isinstance(params, dict):
             raise ParamsNotObject("Invalid params: must be an object")
         self.calls += 1
-        if call.once is not None and operation.effect != "read":
-            call = replace(call, fingerprint=_fingerprint(name, params))
-        return await operation.run(self, parse_params(operation.params, params), call)
+        parsed = parse_params(operation.params, params)
+        # The key of a hook is the id of its event, by which the history tells a repeated event.
+        if call.once is None or operation.effect == "read" or call.door == "hook":
+            return await operation.run(self, parsed, call)
+        call = replace(call, fingerprint=_fingerprint(name, params))
+        return await self._answer_once(call, lambda: operation.run(self, parsed, call))
+
+    async def _answer_once(self, call: Call, run: Callable[[], Awaitable[Any]]) -> Any:
+        """Run a write, unless its `once` key was used before: then return the first call's answer, and wait for it if
+        need be. Raises Invalid for a key of another call. What must also be known to the next server is kept with the
+        change itself, by `commit` and `write_once`."""
+        once = call.once
+        assert once is not None
+        for answers in (self.session.answers, self._answers):
+            if once in answers:
+                return answers.get(once, call.fingerprint)
+        if (running := self._running.get(once)) is not None:
+            check_fingerprint(running.fingerprint, call.fingerprint)
+            return await asyncio.shield(running.answer)
+        running = self._running[once] = _RunningWrite(call.fingerprint, asyncio.get_running_loop().create_future())
+        try:
+            result = await run()
+        except BaseException as error:
+            cancelled = Unavailable("the call was cancelled; send it again")
+            running.answer.set_exception(error if isinstance(error, Exception) else cancelled)
+            running.answer.exception()  # retrieved: usually nobody else waits for it
+            raise
+        finally:
+            del self._running[once]
+        running.answer.set_result(result)
+        if once not in self.session.answers:
+            self._answers.remember(self.now(), once, result, call.fingerprint)
+        return result
 
     async def once(self, call: Call, change: Callable[[], Awaitable[Any]]) -> Any:
         """Make one change at a time; a call that was answered before gets the same answer and changes nothing."""
@@ -192,10 +230,15 @@ class App:
 
     async def write(self, call: Call, work: Callable[[sqlite3.Connection], _T]) -> _T:
         """Run `work` in a transaction; returns when it is durable. Refused when we are no longer PRIMARY, or after the
-        deadline: the caller sends the request again."""
+        deadline: the caller sends the request again. The deadline is checked in the transaction: another process may
+        hold the database for longer than that."""
+
+        def work_in_time(connection: sqlite3.Connection) -> _T:
+            _refuse_late(call)
+            return work(connection)
+
         self.confirm_role()
-        _refuse_late(call)
-        return await self.database().write(work)
+        return await self.database().write(work_in_time)
 
     async def write_once(self, call: Call, work: Callable[[sqlite3.Connection], _T]) -> _T:
         """`write` for what must not be done twice: a repeated call gets the result of the first, which is kept in the
@@ -204,6 +247,13 @@ class App:
         if once is None:
             return await self.write(call, work)
         return await self.write(call, lambda connection: run_once(connection, once, call.fingerprint, now, work))
+
+    async def stored_answer(self, call: Call) -> StoredAnswer | None:
+        """Return what `write_once` kept for this call, maybe in another process; None when there is nothing."""
+        once = call.once
+        if once is None:
+            return None
+        return await self.read(lambda connection: find_answer(connection, once, call.fingerprint))
 
     async def previous_note(self) -> str | None:
         """The sentence for a caller that finds nothing: how many hints of the previous session can be imported. None
@@ -214,6 +264,10 @@ class App:
             return None
         hints = "1 hint of the previous session is" if missing == 1 else f"{missing} hints of the previous session are"
         return f"{hints} kept; bring back with: nudge import --previous"
+
+    async def note_import(self, identities: Set[Identity]) -> None:
+        """Offer the hints of the previous session no longer if an import had all of them."""
+        await asyncio.to_thread(self._previous.mark_imported, identities)
 
     def in_background(self, work: Coroutine[Any, Any, None]) -> None:
         """Run `work` without waiting for it. Its errors are logged; it is lost when the server ends."""
@@ -236,7 +290,8 @@ class App:
     def tidy(self) -> None:
         """Write a heartbeat to the log; drop expired hints, old answers and abandoned transfers."""
         self.transfers.expire()
-        self.session.answers.forget_old(self.now())
+        for answers in (self.session.answers, self._answers):
+            answers.forget_old(self.now())
         change = self.session.store.decide_sweep(self.now())
         try:
             self._append({**change.without_secrets().to_record(), "t": self.now()})
@@ -389,14 +444,14 @@ class Stop(Params):
     forget: bool = False
 
 
-class Status(Result):
+class StatusResult(Result):
     model_config = ConfigDict(extra="allow")
 
     role: str
     pid: int
 
 
-class Stopping(Result):
+class StopResult(Result):
     """With `forget`, also how many hints are forgotten and how many stay until they expire."""
 
     stopping: bool

@@ -14,12 +14,13 @@ from nudge.clock import ago
 from nudge.context import Context
 from nudge.hints.value import search_text
 from nudge.history import facts, projects
+from nudge.history.digest_lines import hint_value_text, short_name
 from nudge.history.ledger import IDENTITY, Line
 from nudge.memories.attempts import LESSON
 from nudge.memories.note import ATTEMPT, GLOBAL
 from nudge.memories.relevance import RelevantNote, relevant_notes, subject_words
 from nudge.memories.store import NoteFilter
-from nudge.text import quote, quote_name, quote_titled, single_line
+from nudge.text import quote, quote_titled, single_line
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
 from nudge.usecases.memories import caller_namespace
@@ -49,7 +50,7 @@ class AssembleContext(InContext):
     max_tokens: Annotated[int, Field(ge=1, le=limits.MAX_BUDGET_TOKENS)] = 1_500
 
 
-class AssembledContext(Result):
+class AssembleContextResult(Result):
     """`markdown` is empty when nothing is known about the prompt; `truncated`: there was no room for everything."""
 
     markdown: str
@@ -59,7 +60,7 @@ class AssembledContext(Result):
 
 
 @dataclass(frozen=True, slots=True)
-class _Section:
+class _ContextSection:
     title: str
     lines: Sequence[Line]
 
@@ -79,10 +80,10 @@ async def assemble_context(app: App, params: AssembleContext, call: Call) -> Any
                 sections[kind] = _facts(connection, params.query, namespace, params.limit, now)
 
     await app.read(read)
-    return _to_markdown([_Section(_TITLES[kind], sections[kind]) for kind in types], params.max_tokens)
+    return _to_markdown([_ContextSection(_TITLES[kind], sections[kind]) for kind in types], params.max_tokens)
 
 
-def _to_markdown(sections: Iterable[_Section], max_tokens: int) -> dict[str, Any]:
+def _to_markdown(sections: Iterable[_ContextSection], max_tokens: int) -> dict[str, Any]:
     """The sections as Markdown, without the lines that would exceed `max_tokens`. A line is never cut."""
     text, count, total = "", 0, 0
     for section in sections:
@@ -146,11 +147,10 @@ async def _hints(app: App, params: AssembleContext, call: Call) -> list[Line]:
     for hit in result["hints"]:
         meta = hit["hint"]["meta"]
         is_secret = meta.get("sensitivity") == "secret"
-        value = "" if is_secret else search_text(hit["hint"]["value"])
+        value = None if is_secret else search_text(hit["hint"]["value"])
         name, reason = f"{hit['component']}/{hit['key']}", str(meta.get("reason") or "")
-        if _shares_words(params.query, f"{name} {value} {reason} {' '.join(meta.get('tags') or ())}"):
-            value_text = "[secret]" if is_secret else quote(value, limits.INJECTED_VALUE_CHARS)
-            text = f"{quote_name(name, limits.INJECTED_NAME_CHARS)}: {value_text}"
+        if _shares_words(params.query, f"{name} {value or ''} {reason} {' '.join(meta.get('tags') or ())}"):
+            text = f"{short_name(name)}: {hint_value_text(name, value)}"
             text += f" ({single_line(reason, limits.INJECTED_REASON_CHARS)})" if reason else ""
             lines.append(Line(name, "hint", text, "it has most of the prompt's words"))
     return lines[: params.limit]

@@ -16,7 +16,7 @@ from nudge import limits, paths
 from nudge.clients import claude_code
 from nudge.clients.claude_transcripts import Transcript, entries
 from nudge.context import is_project, resolve
-from nudge.errors import Invalid, NotFound, NudgeError, Unavailable
+from nudge.errors import Invalid, NotFound, NudgeError
 from nudge.files import replace as replace_file
 from nudge.history.event_paths import event_paths
 from nudge.history.extract import extract, locate
@@ -238,7 +238,7 @@ class Backfill:
         window.pop({"session_start": "after", "session_end": "before"}.get(event["type"], ""), None)
         try:
             params = {"session_id": event["session_id"], "project": event.get("project"), **window}
-            trace = self._request("nudge.session_trace", params)
+            trace = self._call("nudge.session_trace", params)
         except NudgeError as error:
             if error.reason != NotFound.reason:
                 raise
@@ -255,29 +255,18 @@ class Backfill:
             self._flush()
 
     def _flush(self) -> None:
-        """Send the batch, then save the positions: everything before them is now stored."""
+        """Send the batch, then save the positions: everything before them is now stored. An error of the server ends
+        the run (the client has repeated what may be repeated), and the next run starts at the saved positions."""
         if self._call is None:
             return
         for start in range(0, len(self._batch), limits.BACKFILL_EVENTS):
-            self._send(self._batch[start : start + limits.BACKFILL_EVENTS])
+            events = self._batch[start : start + limits.BACKFILL_EVENTS]
+            self._count(self._call("nudge.record_many", {"events": events}))
         self._batch, self._bytes = [], 0
         if not self._filter.is_partial:
             self._state.save()
 
-    def _send(self, events: list[Event]) -> None:
-        answer = self._request("nudge.record_many", {"events": events})
+    def _count(self, answer: Mapping[str, Any]) -> None:
         self.recorded += answer["recorded"]
         for refused in answer["refused"]:
             self.refusals[refused["reason"]] = self.refusals.get(refused["reason"], 0) + 1
-
-    def _request(self, method: str, params: Mapping[str, Any]) -> Any:
-        """Call PRIMARY, and repeat the call a few times when the server is busy: a run takes minutes."""
-        assert self._call is not None
-        attempts = limits.BACKFILL_ATTEMPTS
-        while True:
-            attempts -= 1
-            try:
-                return self._call(method, params)
-            except NudgeError as error:
-                if error.reason != Unavailable.reason or not attempts:
-                    raise

@@ -2,7 +2,7 @@
 belongs to.
 
 The session of a call is the first that is known: the argument `session_id`; the client's metadata of this one call
-(Codex sends them); the environment of the process that the client started (`CLAUDE_CODE_SESSION_ID`); the connection,
+(Codex sends them); the environment of the process that the client started (Claude Code sets it); the connection,
 which is a number that a process on stdio makes up for its client, or what an HTTP request names in `Nudge-Session`;
 else the anonymous session.
 
@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 from nudge import limits
+from nudge.clients.caller import SESSION_VARIABLES
 from nudge.context import NO_CONTEXT, Context, resolve
 
 _K = TypeVar("_K")
@@ -26,7 +27,7 @@ _V = TypeVar("_V")
 
 Door = Literal["cli", "mcp", "hook", "http"]
 
-SESSION_VARIABLE = "CLAUDE_CODE_SESSION_ID"
+_SESSION_VARIABLES = frozenset(SESSION_VARIABLES)
 ANONYMOUS = "anonymous"
 """The one session of all callers that have no id: bare HTTP, and a terminal outside of any agent."""
 
@@ -135,8 +136,8 @@ def agent_session(clients: ClientProcesses, call: Call) -> str | None:
     """The session under which the hooks of the calling agent report; None when it is not known."""
     if call.session is not None:
         return call.session
-    values = call.env_values(frozenset([SESSION_VARIABLE])) or {}
-    session = (values.get(SESSION_VARIABLE) or "")[: limits.MAX_SESSION_ID_CHARS]
+    values = call.env_values(_SESSION_VARIABLES) or {}
+    session = next(filter(None, map(values.get, SESSION_VARIABLES)), "")[: limits.MAX_SESSION_ID_CHARS]
     return clients.current(session, call.client_process) if session else None
 
 

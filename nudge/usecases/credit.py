@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Mapping
 from typing import Any
 
-from nudge.context import Context, this_system
+from nudge.context import Context, project_of, this_system
 from nudge.errors import Invalid
 from nudge.hints.model import Hint
 from nudge.history import store
@@ -46,7 +46,7 @@ async def credit(app: App, database: Database, event: Mapping[str, Any], context
         if not hint.scope.check(context).eligible:
             continue
         if await _claim_credit(database, event, hint):
-            await _credit_variant(app, hint, delta)
+            await _credit_variant(app, hint, delta, project_of(context.repo, context.cwd))
         if delta > 0 and hint.basis and isinstance(root := event.get("clone"), str):
             await _refresh(app, hint, root)
 
@@ -102,11 +102,11 @@ async def _claim_credit(database: Database, event: Mapping[str, Any], hint: Hint
     return await database.write(remember)
 
 
-async def _credit_variant(app: App, hint: Hint, delta: int) -> None:
+async def _credit_variant(app: App, hint: Hint, delta: int, project: str | None) -> None:
     """Credit exactly this variant; `nudge.bump` credits the one that `get` returns, which may be another."""
 
     async def change() -> None:
-        if (decision := app.session.store.decide_credit(app.now(), hint.identity, delta)) is not None:
+        if (decision := app.session.store.decide_credit(app.now(), hint.identity, delta, project)) is not None:
             app.commit(decision, Call())
 
     await app.once(Call(), change)

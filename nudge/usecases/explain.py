@@ -61,7 +61,7 @@ class Explain(InContext):
     names: _Names = None
 
 
-class Explanation(Result):
+class ExplainResult(Result):
     items: list[dict[str, Any]]
     missing_ids: list[int]
     errors: list[dict[str, Any]]
@@ -71,7 +71,7 @@ class Explanation(Result):
 async def explain(app: App, params: Explain, call: Call) -> Any:
     """Explain notes, hints and facts. A request that names nothing, or cannot be searched for, is answered with errors
     in the envelope."""
-    request = _Request(params, app.now())
+    request = _ExplainRequest(params, app.now())
     variants = [variant for name in request.names for variant in _variants(app, name, params, call, request)]
     visible = await Visible.to(app, call)
 
@@ -108,7 +108,7 @@ class _Variant:
 
 
 @dataclass(frozen=True, slots=True)
-class _Fact:
+class _ExplainedFact:
     """What was learned about a command, a path or a test; `id` is the latest observation of it."""
 
     project: str
@@ -131,17 +131,19 @@ class _Fact:
         return [self.error, seen]
 
 
-def _load_facts(connection: sqlite3.Connection, project: str | None, now: float) -> Iterator[_Fact]:
+def _load_facts(connection: sqlite3.Connection, project: str | None, now: float) -> Iterator[_ExplainedFact]:
     learned = facts.load(connection, project)
     for name, offer in learned.list_offers(project, now):
         fact, support = offer.fact, offer.support
         number, seen = len(support.sessions), (support.timestamp, support.success_id)
-        yield _Fact(name, fact.subject, offer.answer, fact.error, number, *seen)
+        yield _ExplainedFact(name, fact.subject, offer.answer, fact.error, number, *seen)
     for name, test in learned.tests.list_frequent():
-        yield _Fact(name, test.id, None, "fails in one session after the other", len(test.sessions), *test.latest)
+        yield _ExplainedFact(
+            name, test.id, None, "fails in one session after the other", len(test.sessions), *test.latest
+        )
 
 
-class _Request:
+class _ExplainRequest:
     """One request: what it asks for, and the errors found in it."""
 
     def __init__(self, params: Explain, now: float) -> None:
@@ -200,7 +202,7 @@ class _Request:
                 explanations.append(NoteExplanation(note, scores[note_id], words[note_id]))
         return explanations
 
-    def facts(self, connection: sqlite3.Connection | None) -> list[_Fact]:
+    def facts(self, connection: sqlite3.Connection | None) -> list[_ExplainedFact]:
         """The facts about the query or a name, newest first. A name that is neither a hint's nor a fact's is an
         error."""
         texts = [*([self._params.query] if self._params.query else ()), *self.unknown_names]
@@ -233,7 +235,7 @@ class _Request:
             pack_context=pack_context,
         )
 
-    def fact_item(self, one: _Fact, rank: int, pack_context: Mapping[str, Any] | None) -> dict[str, Any]:
+    def fact_item(self, one: _ExplainedFact, rank: int, pack_context: Mapping[str, Any] | None) -> dict[str, Any]:
         is_query = bool(self._params.query) and one.is_about(str(self._params.query))
         return explaining.item_of(
             identity=f"fact {one.subject}",
@@ -306,7 +308,7 @@ def _query(params: Explain, errors: list[dict[str, str]]) -> str | None:
     return query
 
 
-def _variants(app: App, name: str, params: Explain, call: Call, request: _Request) -> list[_Variant]:
+def _variants(app: App, name: str, params: Explain, call: Call, request: _ExplainRequest) -> list[_Variant]:
     """All variants of a hint: those that apply here by rank, then the others."""
     store, now = app.session.store, request.now
     held = next(store.find_named(name, now), [])

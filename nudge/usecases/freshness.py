@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
+    from nudge.context import Context
+
 STALE_FACTOR = 0.5  # of the score of a hint whose files changed
 _GONE = ""
 
@@ -55,6 +57,15 @@ def command_text(value: object) -> str:
 def may_name_files(cmd: str) -> bool:
     """Whether a word of it looks like a path, or is a program that reads a manifest."""
     return any("." in word or "/" in word or word in _MANIFESTS for word in cmd.split()[: limits.MAX_BASIS_WORDS])
+
+
+def find_basis_of_hint(value: object, repo: object, context: Context, door: str) -> dict[str, str]:
+    """The files that a hint rests on when a caller in `context` sets or imports it: those that its value names in the
+    caller's clone. Empty for a hint of another repo than the caller's, and for a caller that may not be on this
+    machine. Reads files: call it on a worker thread."""
+    is_of_repo = door in ("cli", "mcp") and context.repo is not None and repo == context.repo
+    text = command_text(value) if is_of_repo else ""
+    return find_basis(text, context.cwd) if may_name_files(text) else {}
 
 
 def find_basis(cmd: str, cwd: str | None) -> dict[str, str]:

@@ -69,7 +69,7 @@ class DeleteHint(Name):
 class ListComponents(Params):
     component: str | None = None
     context: SameContext = None
-    offset: Annotated[int, Field(ge=0, description="hints of the component to pass over")] = 0
+    offset: Annotated[int, Field(ge=0, description="hints of the component to skip")] = 0
 
 
 class Bump(Name):
@@ -100,14 +100,14 @@ class DeleteResult(Result):
     previous: dict[str, Any] | list[dict[str, Any]]
 
 
-class ComponentList(Result):
+class ListComponentsResult(Result):
     components: list[dict[str, Any]]
     hints: list[dict[str, Any]] | None = None
     more: bool | None = None
     note: str | None = None
 
 
-class FoundCommand(Params):
+class ScannedCommand(Params):
     component: str
     key: str
     value: Annotated[Any, Field(json_schema_extra={"anyOf": [{"type": "string"}, {"type": "object"}]})]
@@ -115,13 +115,17 @@ class FoundCommand(Params):
     guess: bool = False
     files: Annotated[
         dict[str, str],
-        Field(default_factory=dict, max_length=limits.MAX_BASIS_FILES, description="that it rests on: path, digest"),
+        Field(
+            default_factory=dict,
+            max_length=limits.MAX_BASIS_FILES,
+            description="files it depends on: path, digest",
+        ),
     ]
 
 
 class Scan(Params):
     repo: str
-    found: Annotated[list[FoundCommand], Field(max_length=limits.MAX_SCANNED)]
+    commands: Annotated[list[ScannedCommand], Field(max_length=limits.MAX_SCANNED)]
     dry_run: bool = False
     unread: Annotated[list[str], Field(default_factory=list, max_length=limits.MAX_UNREAD_MANIFESTS)]
 
@@ -142,13 +146,11 @@ async def set_hint(app: App, params: SetHint, call: Call) -> Any:
 
 async def _find_basis(params: SetHint, call: Call) -> dict[str, str] | None:
     """The files that the value names in the caller's clone, as they are now; they are read on another thread."""
-    is_local = call.door in ("cli", "mcp") and call.context.cwd is not None
     scope = (params.meta or {}).get("scope")
-    is_of_repo = scope is None or (isinstance(scope, dict) and scope.get("repo") == call.context.repo)
-    text = freshness.command_text(params.value)
-    if not is_local or call.context.repo is None or not is_of_repo or not freshness.may_name_files(text):
+    if not freshness.may_name_files(freshness.command_text(params.value)):
         return None
-    return await asyncio.to_thread(freshness.find_basis, text, call.context.cwd)
+    repo = call.context.repo if scope is None else scope.get("repo") if isinstance(scope, dict) else None
+    return await asyncio.to_thread(freshness.find_basis_of_hint, params.value, repo, call.context, call.door)
 
 
 async def _set(app: App, params: SetHint, call: Call, basis: dict[str, str] | None) -> Any:
@@ -210,11 +212,12 @@ async def _mark_stale(hits: list[dict[str, Any]], context: Context, call: Call) 
 
 
 async def _or_previous(app: App, answer: Awaitable[Any]) -> Any:
-    """Add to a NotFound how to import the hints of the previous session, when there are any."""
+    """Add to a NotFound how to import the hints of the previous session, when there are any. A hint that exists, but
+    not for here, is not one of those: the reasons say more."""
     try:
         return await answer
     except NotFound as error:
-        note = await app.previous_note()
+        note = None if error.data.get("why_not") else await app.previous_note()
         raise (NotFound(f"{error.message}; {note}", **error.data) if note else error) from None
 
 
@@ -289,8 +292,8 @@ async def scan(app: App, params: Scan, call: Call) -> Any:
 
 
 async def _scan(app: App, params: Scan, call: Call) -> Any:
-    entries = [(item.component, item.key, item.value, _scan_meta(item, params.repo)) for item in params.found]
-    bases = {(item.component, item.key): item.files for item in params.found if item.files}
+    entries = [(item.component, item.key, item.value, _scan_meta(item, params.repo)) for item in params.commands]
+    bases = {(item.component, item.key): item.files for item in params.commands if item.files}
     decision = app.session.store.decide_sync(
         app.now(), {"repo": params.repo}, SCANNED_BY, entries, _Unread(params.unread).keeps, _replaces, bases
     )
@@ -318,7 +321,7 @@ class _Unread:
         return new is None and bool(self._paths) and posixpath.dirname(file) in self._directories
 
 
-def _scan_meta(item: FoundCommand, repo: str) -> dict[str, Any]:
+def _scan_meta(item: ScannedCommand, repo: str) -> dict[str, Any]:
     return {
         "reason": item.reason,
         "confidence": GUESS_CONFIDENCE if item.guess else _SCAN_CONFIDENCE,

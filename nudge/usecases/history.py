@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import sqlite3
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, WithJsonSchema
 
@@ -25,7 +25,6 @@ from nudge.usecases.call import Call
 from nudge.usecases.params import InContext, Params, Project, ProjectName, Result, Text
 from nudge.usecases.visibility import visible_to
 
-_T = TypeVar("_T")
 _LARGEST = 2**62  # larger than every id and time; SQLite's integers end soon after
 
 
@@ -127,10 +126,10 @@ class Backup(Params):
 
 
 class ExportHistory(Params):
-    after: Annotated[Text | None, Field(description="`next` of the page before")] = None
+    after: Annotated[Text | None, Field(description="`next` of the previous page")] = None
 
 
-class ObservationList(Result):
+class ObservationListResult(Result):
     """An array of observations. Not a RootModel: pydantic builds that at once, which takes a tenth of a server's
     start."""
 
@@ -139,13 +138,13 @@ class ObservationList(Result):
         return {"type": "array", "items": {"type": "object", "additionalProperties": True}}
 
 
-class Around(Result):
+class TimelineResult(Result):
     anchor: dict[str, Any]
     before: Rows
     after: Rows
 
 
-class Trace(Result):
+class SessionTraceResult(Result):
     """`project` and `ended_at` are null when they are not known."""
 
     session_id: str
@@ -164,20 +163,20 @@ class FileHistoryResult(Result):
     more: bool | None = None
 
 
-class Recorded(Result):
+class RecordResult(Result):
     """`id` is null when the event was stored already, or repeats a recent one. `tell`: a line for the agent."""
 
     id: int | None
     tell: str | None = None
 
 
-class Pinned(Result):
+class PinResult(Result):
     pinned: bool
     ids: list[int]
     missing: list[int]
 
 
-class Purged(Result):
+class PurgeResult(Result):
     """`total` and `counts` are observations; `prompts` and `injections` are their copies, which are deleted too."""
 
     total: int
@@ -192,12 +191,12 @@ class Purged(Result):
     backups: list[str] | None = None
 
 
-class BackedUp(Result):
+class BackupResult(Result):
     path: str
     bytes: int
 
 
-class ExportedHistory(Result):
+class ExportHistoryResult(Result):
     rows: list[dict[str, Any]]
     next: str | None
 
@@ -218,7 +217,7 @@ async def search(app: App, params: Search, call: Call) -> Any:
 
 def search_options(connection: sqlite3.Connection, params: Search, call: Call, app: App) -> dict[str, Any]:
     """What a search looks at, and in which order."""
-    project = projects.find(connection, _project(params, call))
+    project = projects.find(connection, params.chosen_project(params.project, call))
     here = params.caller_project(call)
     return {
         "project": project,
@@ -227,7 +226,7 @@ def search_options(connection: sqlite3.Connection, params: Search, call: Call, a
         "after": params.after,
         "order_by": params.order_by,
         "offset": params.offset,
-        "hidden": projects.hidden(connection, _private(app, call), here) if project is None else frozenset(),
+        "hidden": projects.find_hidden(connection, _private(app, call), here) if project is None else frozenset(),
     }
 
 
@@ -258,8 +257,8 @@ async def recent_context(app: App, params: RecentContext, call: Call) -> Any:
     now, private = app.now(), _private(app, call)
 
     def read(connection: sqlite3.Connection) -> list[dict[str, Any]]:
-        project = projects.find(connection, _project(params, call))
-        hidden = projects.hidden(connection, private, params.caller_project(call), project)
+        project = projects.find(connection, params.chosen_project(params.project, call))
+        hidden = projects.find_hidden(connection, private, params.caller_project(call), project)
         rows = recent_observations(connection, project=project, now=now, limit=params.limit + 1, hidden=hidden)
         projects.Names(connection).show(rows)
         return _without_own_place(rows, params.caller_context(call))
@@ -310,7 +309,7 @@ async def sessions(app: App, params: Sessions, call: Call) -> Any:
             nonempty=params.nonempty,
             limit=params.limit + 1,
             offset=params.offset,
-            hidden=projects.hidden(connection, private, params.caller_project(call)),
+            hidden=projects.find_hidden(connection, private, params.caller_project(call)),
         )
         projects.Names(connection).show(rows)
         return rows
@@ -331,11 +330,6 @@ def _page(rows: list[dict[str, Any]], limit: int, call: Call) -> list[dict[str, 
     return {"result": rows[:limit], "more": True} if call.door == "mcp" else rows[:limit]
 
 
-def _project(params: Search | RecentContext, call: Call) -> str | None:
-    """The project that the caller names, null for all; by default its own."""
-    return params.project if "project" in params.model_fields_set else params.caller_project(call)
-
-
 def _without_own_place(rows: list[dict[str, Any]], context: Context) -> list[dict[str, Any]]:
     """Remove branch and clone from the rows where they are the caller's own."""
     for row in rows:
@@ -353,7 +347,9 @@ def _private(app: App, call: Call) -> frozenset[str]:
 
 def _hidden(connection: sqlite3.Connection, private: frozenset[str], params: OneProject, call: Call) -> frozenset[str]:
     """The identities of private projects that this caller is neither in nor names."""
-    return projects.hidden(connection, private, params.caller_project(call), params.project) if private else private
+    return (
+        projects.find_hidden(connection, private, params.caller_project(call), params.project) if private else private
+    )
 
 
 # Writing
@@ -374,8 +370,6 @@ async def purge(app: App, params: PurgeParams, call: Call) -> Any:
     """Count what meets the conditions; with `confirm`, delete it from the database, its log and its index before this
     returns. The spool is recorded first: its events would come back."""
     _conditions(app, params, params.project)  # raises for invalid conditions before anything is done
-    if call.once is not None and call.once in app.session.answers:
-        return app.session.answers.get(call.once, call.fingerprint)
     waiting = await app.drain()
     project = await app.read(lambda connection: projects.find(connection, params.project))
     conditions = _conditions(app, params, project)
@@ -388,16 +382,13 @@ async def purge(app: App, params: PurgeParams, call: Call) -> Any:
         call, lambda connection: purge_observations(connection, conditions, app.now(), match_texts)
     )
     scrubbed = await app.database().maintain(scrub)
-    result = {
+    return {
         **counts,
         "deleted": True,
         "waiting": waiting,
         "scrubbed": scrubbed,
         "backups": _remaining_backups(app.database().path),
     }
-    if call.once:
-        app.session.answers.remember(app.now(), call.once, result, call.fingerprint)
-    return result
 
 
 def _conditions(app: App, params: PurgeParams, project: str | None) -> Conditions:
@@ -429,7 +420,7 @@ async def backup(app: App, params: Backup, _call: Call) -> Any:
         database.warning = f"{error.message}. fix: {damage_fix(database.path)}"
         raise StorageFailed(f"no backup was written: {database.warning}") from None
     except FileExistsError:
-        raise Invalid("exists already, and is not overwritten", field="path") from None
+        raise Invalid("already exists and was not overwritten", field="path") from None
     except OSError as error:
         raise StorageFailed(f"the backup cannot be written: {error.strerror}") from None
     return {"path": target, "bytes": os.path.getsize(target)}

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from nudge import limits
-from nudge.context import Context
+from nudge.context import Context, project_of
 from nudge.errors import NudgeError
 from nudge.hints import ranking
 from nudge.hints.model import Hint
@@ -39,7 +39,7 @@ class Inject(Params):
     note: Annotated[bool, Field(description="keep it for the session's trace, when a session is given")] = True
 
 
-class Injection(Result):
+class InjectResult(Result):
     text: str
     items: list[dict[str, Any]]
 
@@ -186,7 +186,8 @@ async def _build(app: App, params: Inject, call: Call) -> Digest:
     visibility = visible_to(call, app.session.settings, names)
     context = call.merge_context(Context.parse(params.context), names)
     result = await app.in_slices(app.session.store.query(app.now(), context=context, limit=limits.INJECTION_VARIANTS))
-    hits = await asyncio.to_thread(mark_stale, result["hints"], context.cwd)
+    known_here = app.session.store.drop_unproven(result["hints"], project_of(context.repo, context.cwd))
+    hits = await asyncio.to_thread(mark_stale, known_here, context.cwd)
     options = digest_options(context, visibility, params.session_id, params.source, app.now())
 
     def build(connection: sqlite3.Connection | None) -> Digest:

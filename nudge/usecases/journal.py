@@ -52,7 +52,15 @@ async def start(app: App, params: StartAttempt, call: Call) -> Any:
 
     def write(connection: sqlite3.Connection) -> dict[str, Any]:
         complete = _with_session(origin.complete(connection, draft), session)
-        attempt = journal.start(connection, plan, session, complete, app.now(), parallel=bool(params.parallel))
+        attempt = journal.start(
+            connection,
+            plan,
+            session,
+            complete,
+            app.now(),
+            parallel=bool(params.parallel),
+            is_shared=session == ANONYMOUS,
+        )
         return _acknowledgment(attempt)
 
     result = await app.write_once(call, write)
@@ -63,10 +71,11 @@ async def start(app: App, params: StartAttempt, call: Call) -> Any:
 async def update(app: App, params: UpdateAttempt, call: Call) -> Any:
     session = session_of(app.clients, call, params.session_id)
     changes, note = parse_update(params.model_dump())
+    namespace = await _shared_namespace(session, params, call)
     await _refuse_secrets(app, {**changes, "note": note})
 
     def write(connection: sqlite3.Connection) -> dict[str, Any]:
-        attempt = _own(app, connection, params.id, session, call)
+        attempt = _own(app, connection, params.id, session, namespace, call)
         updated = journal.update(connection, attempt, changes, note, app.now())
         return {**_acknowledgment(updated), "iteration_count": updated.note.draft.metadata["iteration_count"]}
 
@@ -79,12 +88,13 @@ async def resolve(app: App, params: ResolveAttempt, call: Call) -> Any:
     """Give an attempt its outcome, once; its lesson becomes a note in the same transaction."""
     session, lifetimes = session_of(app.clients, call, params.session_id), lifetimes_of(app)
     resolution = parse_resolution(params.model_dump())
+    namespace = await _shared_namespace(session, params, call)
     await _refuse_secrets(app, resolution.to_metadata())
 
     def write(connection: sqlite3.Connection) -> dict[str, Any]:
-        attempt = _awaiting_lesson(connection, params.id, session, resolution)
+        attempt = _awaiting_lesson(connection, params.id, session, namespace, resolution)
         if attempt is None:
-            attempt = _own(app, connection, params.id, session, call)
+            attempt = _own(app, connection, params.id, session, namespace, call)
         return resolve_attempt(connection, attempt, resolution, app.now(), lifetimes)
 
     result = await app.write_once(call, write)
@@ -112,7 +122,8 @@ def resolve_attempt(
 async def get_active(app: App, params: InSession, call: Call) -> Any:
     session = session_of(app.clients, call, params.session_id)
     app.activity.see(session, app.now())
-    attempts = await app.read(lambda connection: journal.open_in_session(connection, session))
+    namespace = await _shared_namespace(session, params, call)
+    attempts = await app.read(lambda connection: journal.open_in_session(connection, session, namespace))
     if not attempts:
         return {"has_active": False}
     several = {"open": [attempt.id for attempt in attempts]} if len(attempts) > 1 else {}
@@ -140,7 +151,8 @@ async def _adopt(app: App, attempt_id: int, session: str, namespace: str, call: 
         if call.door != "cli" and attempt.note.draft.namespace != namespace:
             raise NotFound(f"m{attempt_id} is an attempt in another repo", id=attempt_id)
         if attempt.is_open and attempt.session != session and is_gone(app, connection, attempt):
-            attempt = journal.adopt(connection, attempt, session, app.now(), parallel=parallel)
+            is_shared = session == ANONYMOUS
+            attempt = journal.adopt(connection, attempt, session, app.now(), parallel=parallel, is_shared=is_shared)
         if not attempt.is_open or attempt.session != session:
             raise journal.changed_since(attempt)
         return {"has_orphan": False, "adopted": True, **attempt.to_wire()}
@@ -155,7 +167,7 @@ async def list_entries(app: App, params: ListAttempts, call: Call) -> Any:
     select = await _selection(app, params, call)
 
     def read(connection: sqlite3.Connection) -> list[dict[str, Any]]:
-        attempts = journal.listed(connection, select(connection), params.limit + 1)
+        attempts = journal.list_attempts(connection, select(connection), params.limit + 1)
         orphaned = {attempt.id for attempt in attempts if attempt.is_open and is_gone(app, connection, attempt)}
         return [
             {**attempt.to_summary(), **({"is_orphan": True} if attempt.id in orphaned else {})} for attempt in attempts
@@ -209,7 +221,8 @@ async def should_check_in(app: App, params: CheckIn, call: Call) -> Any:
     count = app.activity.count(session)
     if count < params.frequency:
         return {"should_check_in": False, "tool_count": count}
-    attempts = await app.read(lambda connection: journal.open_in_session(connection, session))
+    namespace = await _shared_namespace(session, params, call)
+    attempts = await app.read(lambda connection: journal.open_in_session(connection, session, namespace))
     open_attempt = {"id": attempts[0].id} if attempts else {}
     return {"should_check_in": bool(attempts), "tool_count": count, **open_attempt}
 
@@ -238,42 +251,60 @@ def is_gone(app: App, connection: sqlite3.Connection, attempt: Attempt) -> bool:
     return session_start.is_gone(connection, attempt.session, attempt.note.updated_at, app.now(), last_seen)
 
 
-def _own(app: App, connection: sqlite3.Connection, attempt_id: int | None, session: str, call: Call) -> Attempt:
-    """The attempt that a call may change: the one with the id, or the only open one of its session. Raises Conflict for
-    one of another session, unless that session is gone or the user calls at a terminal."""
+async def _shared_namespace(session: str, params: InSession, call: Call) -> str | None:
+    """The namespace whose attempts are the caller's, if it shares its session: all callers without a session of their
+    own are in one, in any repo. None when all attempts of the session are, or the caller is in no known place."""
+    return await caller_namespace(params, call) if session == ANONYMOUS else None
+
+
+def _own(
+    app: App,
+    connection: sqlite3.Connection,
+    attempt_id: int | None,
+    session: str,
+    namespace: str | None,
+    call: Call,
+) -> Attempt:
+    """The attempt that a call may change: the one with the id, or the only open one of its session, in a namespace if
+    one is given. Raises Conflict for one of another session, unless that session is gone or the user calls at a
+    terminal."""
     if attempt_id is not None:
         attempt = journal.get(connection, attempt_id)
         is_allowed = attempt.session == session or call.door == "cli" or is_gone(app, connection, attempt)
         if not attempt.is_open or not is_allowed:
             raise journal.changed_since(attempt)
         return attempt
-    attempts = journal.open_in_session(connection, session)
+    attempts = journal.open_in_session(connection, session, namespace)
     if len(attempts) > 1:
         names = ", ".join(f"m{attempt.id}" for attempt in attempts)
         raise Invalid(f"several attempts are open in this session; name one of {names}", field="id")
     if attempts:
         return attempts[0]
-    raise _none_open(connection, session)
+    raise _none_open(connection, session, namespace)
 
 
 def _awaiting_lesson(
-    connection: sqlite3.Connection, attempt_id: int | None, session: str, resolution: Resolution
+    connection: sqlite3.Connection,
+    attempt_id: int | None,
+    session: str,
+    namespace: str | None,
+    resolution: Resolution,
 ) -> Attempt | None:
     """The attempt of this session that an exit code resolved with the caller's status and that has no lesson yet; None
     when there is none, or the caller gives no lesson."""
     if attempt_id is not None:
         attempt: Attempt | None = journal.get(connection, attempt_id)
-    elif journal.open_in_session(connection, session):
+    elif journal.open_in_session(connection, session, namespace):
         attempt = None
     else:
-        attempt = journal.latest_in_session(connection, session)
+        attempt = journal.latest_in_session(connection, session, namespace)
     if attempt is None or attempt.session != session or not attempt.awaits_lesson:
         return None
     return attempt if attempt.status == resolution.status and resolution.lesson is not None else None
 
 
-def _none_open(connection: sqlite3.Connection, session: str) -> Conflict | NotFound:
-    latest = journal.latest_in_session(connection, session)
+def _none_open(connection: sqlite3.Connection, session: str, namespace: str | None) -> Conflict | NotFound:
+    latest = journal.latest_in_session(connection, session, namespace)
     if latest is not None:
         return journal.changed_since(latest)
     return NotFound("no attempt is open in this session; start one with start_ghap")

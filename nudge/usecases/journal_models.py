@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from nudge import limits
+from nudge.text import is_all_visible
 from nudge.usecases.memory_models import Confidence, NoteId
 from nudge.usecases.params import InContext, Project, Result
 
@@ -26,7 +27,7 @@ Parts = Annotated[Any, WithJsonSchema({"type": "object"})]
 
 
 def _checked_session_id(value: str) -> str:
-    if not 0 < len(value) <= limits.MAX_SESSION_ID_CHARS or not value.isprintable():
+    if not 0 < len(value) <= limits.MAX_SESSION_ID_CHARS or not is_all_visible(value):
         raise PydanticCustomError("session_id", f"must be 1 to {limits.MAX_SESSION_ID_CHARS} printable characters")
     return value
 
@@ -48,7 +49,7 @@ class StartAttempt(InSession):
     domain: Domain | None = None
     strategy: str | None = None
     confidence: Annotated[float | None, Field(description="0 to 1")] = None
-    parallel: Annotated[bool | None, Field(description="beside your open one")] = None
+    parallel: Annotated[bool | None, Field(description="in addition to your open one")] = None
 
 
 class UpdateAttempt(InSession):
@@ -74,7 +75,7 @@ class ResolveAttempt(InSession):
 
 class GetOrphaned(InSession):
     adopt: Annotated[NoteId | None, Field(description="id of the orphan to take over")] = None
-    parallel: Annotated[bool, Field(description="beside your open one")] = False
+    parallel: Annotated[bool, Field(description="in addition to your open one")] = False
 
 
 class ListAttempts(InContext):
@@ -83,7 +84,7 @@ class ListAttempts(InContext):
     outcome: Literal["open", "confirmed", "falsified", "abandoned"] | None = None
     since: Annotated[str | None, Field(description="RFC 3339: started since then")] = None
     project: Project = None
-    session_id: Annotated[SessionId | None, Field(description="only of this session")] = None
+    session_id: Annotated[SessionId | None, Field(description="only this session's")] = None
 
 
 class Calibrate(InContext):
@@ -95,23 +96,23 @@ class CheckIn(InSession):
     frequency: Annotated[int, Field(ge=1, le=10_000, description="actions between reminders")] = limits.CHECK_IN_ACTIONS
 
 
-class Started(Result):
+class StartAttemptResult(Result):
     """Also `session_id` and `status`."""
 
     id: int
 
 
-class Updated(Started):
+class UpdateAttemptResult(StartAttemptResult):
     iteration_count: int
 
 
-class Resolved(Result):
+class ResolveAttemptResult(Result):
     """Also `status`, `confidence_tier`, and `lesson_id`: the note that the lesson became."""
 
     id: int
 
 
-class Active(Result):
+class ActiveAttemptResult(Result):
     """The latest open attempt of the session, if there is one; `open` are the ids when there are several."""
 
     has_active: bool
@@ -123,7 +124,7 @@ class Active(Result):
     open: list[int] | None = None
 
 
-class Orphaned(Result):
+class GetOrphanedResult(Result):
     """The latest open attempt here whose session is gone, if there is one; `others` are the ids of more. `adopted`: it
     is yours now."""
 
@@ -139,7 +140,7 @@ class Orphaned(Result):
     others: list[int] | None = None
 
 
-class Entries(Result):
+class ListAttemptsResult(Result):
     """`more`: there are others behind these."""
 
     entries: list[dict[str, Any]]
@@ -147,7 +148,7 @@ class Entries(Result):
     more: bool | None = None
 
 
-class Calibration(Result):
+class CalibrateResult(Result):
     """By domain and in all: counts by outcome, `observed`: the share of predictions that came true, `predicted`: how
     sure the agents had been of those, on average."""
 
@@ -155,16 +156,16 @@ class Calibration(Result):
     total: dict[str, Any]
 
 
-class SessionStarted(Result):
+class StartSessionResult(Result):
     session_id: str
     started_at: str
 
 
-class Due(Result):
+class CheckInResult(Result):
     should_check_in: bool
     tool_count: int
     id: int | None = None
 
 
-class ToolCount(Result):
+class ToolCountResult(Result):
     tool_count: int

@@ -51,7 +51,7 @@ class ListFacts(InContext):
     project: Project = None
 
 
-class FactList(Result):
+class ListFactsResult(Result):
     facts: list[dict[str, Any]]
 
 
@@ -60,7 +60,7 @@ class ForgetFact(Params):
     subject: Annotated[Text, Field(description="what does not work, as `nudge learned` shows it")]
 
 
-class Forgotten(Result):
+class ForgetFactResult(Result):
     forgotten: int
 
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from nudge import limits, strict_json
+from nudge.clients.caller import note_source
 from nudge.context import Context, project_of, resolve
 from nudge.errors import Invalid, NotFound, SecretRejected, StorageFailed
 from nudge.history import views
@@ -220,7 +221,7 @@ async def list_memories(app: App, params: ListMemories, call: Call) -> Any:
     now, visible = app.now(), await Visible.to(app, call)
 
     def read(connection: sqlite3.Connection) -> list[Note]:
-        return notes.listed(connection, visible.filter(connection, params), params.limit + 1, now, params.offset)
+        return notes.list_notes(connection, visible.filter(connection, params), params.limit + 1, now, params.offset)
 
     matches = await app.read(read)
     rows, cut = fitting([note.to_row() for note in matches[: params.limit]])
@@ -359,8 +360,7 @@ class Origin:
         return replace(draft, namespace=namespace, origin=origin)
 
     def _source(self) -> str:
-        client = (self._call.client or "").casefold()
-        return _SOURCES.get(self._call.door) or ("claude" if client.startswith("claude") else "agent")
+        return _SOURCES.get(self._call.door) or note_source(self._call.client)
 
 
 def _private(app: App, call: Call, *named: object) -> frozenset[str]:
@@ -401,4 +401,4 @@ def refuse_secrets(drafts: Iterable[Draft]) -> None:
     for draft in drafts:
         if (secret := find_secret_in(draft)) is not None:
             field, kind = secret
-            raise SecretRejected(f"looks like a secret ({kind}); notes must not hold one", field=field, kind=kind)
+            raise SecretRejected(f"looks like a secret ({kind}); notes must not contain one", field=field, kind=kind)

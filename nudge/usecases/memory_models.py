@@ -18,7 +18,7 @@ def _note_id(value: object) -> int:
     try:
         return parse_id(value)
     except Invalid as error:
-        raise PydanticCustomError("note_id", "must be a note's number, as 12 or m12") from error
+        raise PydanticCustomError("note_id", "must be a note's number, such as 12 or m12") from error
 
 
 NoteId = Annotated[
@@ -52,7 +52,7 @@ class StoreMemory(InContext):
     title: Annotated[str, Field(description="the same title updates")]
     content: str
     kind: Kind = "note"
-    tier: Annotated[Tier, Field(description="6 hours, 7 days, for good")] = "mid"
+    tier: Annotated[Tier, Field(description="6 hours, 7 days, permanent")] = "mid"
     tags: list[str] | None = None
     priority: Priority = limits.DEFAULT_PRIORITY
     confidence: Confidence = 1.0
@@ -132,7 +132,7 @@ class Bulk(InContext):
     memories: Annotated[list[dict[str, Any]], Field(max_length=limits.MAX_BULK_NOTES)]
 
 
-class Stored(Result):
+class StoreMemoryResult(Result):
     """`previous` is the note that was there under the same title."""
 
     id: int
@@ -145,25 +145,25 @@ class Stored(Result):
     previous: dict[str, Any] | None = None
 
 
-class Memories(Result):
+class ListMemoriesResult(Result):
     memories: list[dict[str, Any]]
     count: int
     more: bool | None = None
 
 
-class Recalled(Memories):
+class RecallResult(ListMemoriesResult):
     mode: str
     tokens: int | None = None
 
 
-class SearchedMemories(Result):
+class SearchMemoriesResult(Result):
     results: list[dict[str, Any]]
     count: int
     query: str
     more: bool | None = None
 
 
-class MemoryAndLinks(Result):
+class GetMemoryResult(Result):
     memory: dict[str, Any]
     links: list[dict[str, Any]]
 
@@ -172,32 +172,32 @@ class MemoryResult(Result):
     memory: dict[str, Any]
 
 
-class Deleted(Result):
+class DeleteMemoryResult(Result):
     deleted: bool
     id: int
 
 
-class Promoted(Result):
+class PromoteResult(Result):
     promoted: bool
     id: int
 
 
-class Linked(Result):
+class LinkResult(Result):
     linked: bool
     new: bool
 
 
-class Links(Result):
+class GetLinksResult(Result):
     links: list[dict[str, Any]]
 
 
-class Resolved(Result):
+class ResolveResult(Result):
     resolved: bool
     winner_id: int
     loser_id: int
 
 
-class BulkStored(Result):
+class BulkResult(Result):
     created: int
     updated: int
     ids: list[int]

@@ -31,10 +31,10 @@ from nudge.usecases.staging import StagedNotes
 
 class ExportMemories(Params):
     namespace: Annotated[str | None, Field(description="default: all")] = None
-    after: Annotated[int, Field(ge=0, description="`next` of the page before")] = 0
+    after: Annotated[int, Field(ge=0, description="`next` of the previous page")] = 0
 
 
-class ExportedMemories(Result):
+class ExportMemoriesResult(Result):
     memories: list[dict[str, Any]]
     links: list[dict[str, Any]]
     exported_at: str
@@ -44,14 +44,14 @@ class ExportedMemories(Result):
 class ImportMemories(Params):
     memories: Annotated[list[dict[str, Any]], Field(default_factory=list, max_length=limits.MAX_BULK_NOTES)]
     links: Annotated[list[dict[str, Any]], Field(default_factory=list)]
-    namespace: Annotated[str | None, Field(description="of notes that name none; default: global")] = None
-    dry_run: Annotated[bool, Field(description="only say what would be done")] = False
-    more: Annotated[bool, Field(description="further pages follow; nothing is stored before the last")] = False
+    namespace: Annotated[str | None, Field(description="for notes without one; default: global")] = None
+    dry_run: Annotated[bool, Field(description="only report what would change")] = False
+    more: Annotated[bool, Field(description="more pages follow; nothing is stored until the last")] = False
     transfer: Annotated[str | None, Field(description="from the answer to the first page")] = None
     page: Annotated[int, Field(ge=0, description="counted from 0")] = 0
 
 
-class ImportedMemories(Result):
+class ImportMemoriesResult(Result):
     imported: int
     errors: list[dict[str, Any]]
     created: int | None = None
@@ -66,12 +66,12 @@ class ImportedMemories(Result):
 
 
 class SyncMemories(Params):
-    path: Annotated[str, Field(description="another nudge.db, absolute")]
+    path: Annotated[str, Field(description="absolute path of another nudge.db")]
     direction: Literal["pull", "push", "merge"] = "merge"
     dry_run: bool = False
 
 
-class Synced(Result):
+class SyncMemoriesResult(Result):
     direction: str
     dry_run: bool
     pulled: dict[str, int] | None
@@ -95,26 +95,30 @@ async def export(app: App, params: ExportMemories, call: Call) -> Any:
 async def import_(app: App, params: ImportMemories, call: Call) -> Any:
     """Stage a page; store all pages with the last one. Notes that are invalid or hold a secret are left out and named
     in `errors`. The short name of a namespace is resolved in the parameters only: in notes it is data, and stays."""
+    if params.transfer and not params.more and (answer := await app.stored_answer(call)) is not None:
+        return answer.result  # the server that stored it has died, and the transfer with it
     namespace = await _named_namespace(app, params, call)
-    staged = _staged(app, params)
+    staged = app.transfers.staged_notes(params.transfer) if params.transfer else app.transfers.begin_notes()
     now, guard = app.now(), app.session.settings.secret_guard
     async with staged.lock:
         if params.page == staged.pages:
-            staged.append(*await asyncio.to_thread(_valid_page, params, namespace, staged.read, now, guard))
+            await asyncio.to_thread(_stage_page, staged, params, namespace, now, guard)
         elif params.page != staged.pages - 1:
             raise Invalid(f"must be {staged.pages}, the number of the next page", field="page")
         if params.more:
             return {"imported": 0, "errors": staged.errors[: limits.MAX_IMPORT_REASONS], "transfer": staged.id}
 
-        def write(connection: sqlite3.Connection) -> dict[str, int]:
+        def write(connection: sqlite3.Connection) -> dict[str, Any]:
             merge = Merge(connection, now, lifetimes_of(app))
-            return _merge(merge, staged.notes, staged.links, dry_run=params.dry_run)
+            notes = (transfer.parse_note(fields, now, namespace) for fields, namespace in staged.notes())
+            counts = _merge(merge, notes, map(transfer.parse_link, staged.links()), dry_run=params.dry_run)
+            imported = counts["created"] + counts["updated"]
+            errors = staged.errors[: limits.MAX_IMPORT_REASONS]
+            return {"imported": imported, "errors": errors, **counts, "dry_run": params.dry_run}
 
-        counts = await app.write_once(call, write)
+        result = await app.write_once(call, write)
     app.transfers.drop(staged.id)
-    imported = counts["created"] + counts["updated"]
-    errors = staged.errors[: limits.MAX_IMPORT_REASONS]
-    return {"imported": imported, "errors": errors, **counts, "dry_run": params.dry_run}
+    return result
 
 
 async def _named_namespace(app: App, params: ImportMemories, call: Call) -> str:
@@ -125,30 +129,25 @@ async def _named_namespace(app: App, params: ImportMemories, call: Call) -> str:
     return await app.read(lambda connection: visible.namespace(connection, name)) or name
 
 
-def _staged(app: App, params: ImportMemories) -> StagedNotes:
-    return app.transfers.staged_notes(params.transfer) if params.transfer else app.transfers.begin_notes()
-
-
-def _valid_page(
-    params: ImportMemories, namespace: str, already: int, now: float, guard: bool
-) -> tuple[list[IncomingNote], list[IncomingLink], list[dict[str, Any]], int]:
-    """The valid notes and links of a page, an error for each of the others with its index in the whole import, and the
-    number of notes read."""
+def _stage_page(staged: StagedNotes, params: ImportMemories, namespace: str, now: float, guard: bool) -> None:
+    """Stage the valid notes and links of a page, and an error for each of the others with its index in the whole
+    import. Blocks: call it on a worker thread."""
     notes, links, errors = [], [], []
-    for index, fields in enumerate(params.memories, already):
+    for index, fields in enumerate(params.memories, staged.read):
         try:
-            note = transfer.parse_note(fields, now, namespace)
+            draft = transfer.parse_note(fields, now, namespace).draft
             if guard:
-                refuse_secrets([note.draft])
-            notes.append(note)
+                refuse_secrets([draft])
+            notes.append(fields)
         except Invalid as error:
             errors.append({"index": index, "error": error.message})
     for number, link in enumerate(params.links):
         try:
-            links.append(transfer.parse_link(link))
+            transfer.parse_link(link)
+            links.append(link)
         except Invalid as error:
             errors.append({"link": number, "error": error.message})
-    return notes, links, errors, len(params.memories)
+    staged.append(notes, links, namespace, errors, read=len(params.memories))
 
 
 def _merge(

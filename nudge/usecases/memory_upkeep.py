@@ -27,14 +27,14 @@ _PROBE = "SELECT 1 FROM notes_fts JOIN notes ON notes.id = notes_fts.rowid WHERE
 
 class Forget(Filters):
     pattern: Annotated[str | None, Field(description="all of these words")] = None
-    dry_run: Annotated[bool, Field(description="only say what would go")] = False
+    dry_run: Annotated[bool, Field(description="only report what would be archived")] = False
 
 
 class Consolidate(Params):
     ids: Annotated[list[NoteId], Field(min_length=2, max_length=limits.MAX_CONSOLIDATED)]
     title: str
     summary: Annotated[str, Field(description="content of the new note")]
-    namespace: Annotated[str | None, Field(description="default: that of the first")] = None
+    namespace: Annotated[str | None, Field(description="default: the first note's")] = None
     tier: Tier = "long"
 
 
@@ -60,7 +60,7 @@ class NoMemoryParams(Params):
     pass
 
 
-class Forgotten(Result):
+class ForgetResult(Result):
     """`memories` are the first of the notes that match."""
 
     deleted: int
@@ -68,33 +68,33 @@ class Forgotten(Result):
     memories: list[dict[str, Any]]
 
 
-class Consolidated(Result):
+class ConsolidateResult(Result):
     id: int
     consolidated: int
 
 
-class AutoConsolidated(Result):
+class AutoConsolidateResult(Result):
     groups: list[dict[str, Any]]
     consolidated: int
     dry_run: bool
 
 
-class Archived(Result):
+class ListArchiveResult(Result):
     memories: list[dict[str, Any]]
     count: int
     more: bool | None = None
 
 
-class Restored(Result):
+class RestoreResult(Result):
     restored: bool
     memory: dict[str, Any]
 
 
-class Purged(Result):
+class PurgeArchiveResult(Result):
     purged: int
 
 
-class ArchiveStats(Result):
+class ArchiveStatsResult(Result):
     count: int
     bytes: int
     oldest: str | None = None
@@ -102,11 +102,11 @@ class ArchiveStats(Result):
     by_reason: list[dict[str, Any]]
 
 
-class Swept(Result):
+class GcResult(Result):
     expired_deleted: int
 
 
-class Stats(Result):
+class MemoryStatsResult(Result):
     total: int
     by_tier: list[dict[str, Any]]
     by_namespace: list[dict[str, Any]]
@@ -116,11 +116,11 @@ class Stats(Result):
     db_size_bytes: int
 
 
-class Namespaces(Result):
+class NamespacesResult(Result):
     namespaces: list[dict[str, Any]]
 
 
-class Capabilities(Result):
+class CapabilitiesResult(Result):
     tier: str
     features: dict[str, bool]
     tiers: dict[str, Any]

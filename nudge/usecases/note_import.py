@@ -27,7 +27,7 @@ def send_notes(
     progress: Callable[[int], None] = lambda _: None,
 ) -> dict[str, Any]:
     """Send one import and return its result. `fields` are sent with each page; `progress` is called with the number of
-    notes sent so far."""
+    notes sent so far. Raises NotFound when the server does not know the transfer: send it again from the beginning."""
     transfer: dict[str, Any] = {}
     sent, number = 0, 0
     held: Page | None = None

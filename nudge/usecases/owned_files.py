@@ -5,14 +5,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from nudge import config, limits, paths
+from nudge import config, limits, locks, paths
+from nudge.clock import poll_until
 from nudge.errors import Invalid, NudgeError, StorageFailed, Unavailable
-from nudge.ipc import lock
 from nudge.storage import backup
 from nudge.storage.backup import backup_folder, list_backups
 from nudge.storage.permissions import files_beside
@@ -35,12 +34,12 @@ def find() -> list[OwnedFile]:
 
 
 def is_server_running() -> bool:
-    return not lock.is_free(_lock_path())
+    return not locks.is_free(paths.lock_file())
 
 
 def delete(owned: Sequence[OwnedFile]) -> None:
     """Delete the files. Raises StorageFailed when a server runs, or when a file cannot be deleted."""
-    held = lock.OwnerLock(_lock_path())
+    held = locks.OwnerLock(paths.lock_file())
     if os.path.isdir(os.path.dirname(held.path)) and not held.acquire():
         raise StorageFailed(
             "a client has started the server again; end your agents, then run: nudge disconnect --all --delete-data"
@@ -92,10 +91,6 @@ def _delete(path: str) -> None:
         os.rmdir(parent)
 
 
-def _lock_path() -> str:
-    return os.path.join(paths.runtime_dir(), paths.LOCK)
-
-
 # Restoring
 
 
@@ -114,7 +109,7 @@ def restore_backup(path: str) -> str | None:
     os.makedirs(os.path.dirname(database) or ".", mode=0o700, exist_ok=True)
     with (
         _wait_for_lock(
-            _lock_path(),
+            paths.lock_file(),
             Unavailable("a server is running; end your agents, then run: nudge restore"),
         ),
         _wait_for_lock(f"{database}.lock", StorageFailed("another server holds the database")),
@@ -128,11 +123,9 @@ def restore_backup(path: str) -> str | None:
 @contextmanager
 def _wait_for_lock(path: str, error: NudgeError) -> Iterator[None]:
     """Hold the lock, or raise `error` after the time that a stopping server needs to finish its calls."""
-    held, deadline = lock.OwnerLock(path), time.monotonic() + limits.CALL_TIMEOUT
-    while not held.acquire():
-        if time.monotonic() > deadline:
-            raise error
-        time.sleep(_POLL)
+    held = locks.OwnerLock(path)
+    if not poll_until(held.acquire, limits.CALL_TIMEOUT, _POLL):
+        raise error
     try:
         yield
     finally:

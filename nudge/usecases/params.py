@@ -54,6 +54,10 @@ class InContext(Params):
         project = context.project or (project_of(context.repo, None) if context.repo else None)
         return project or (resolve(context.cwd).project if context.cwd else None)
 
+    def chosen_project(self, project: str | None, call: Call) -> str | None:
+        """The parameter `project` when the caller gives it, null for all; otherwise the caller's own."""
+        return project if "project" in self.model_fields_set else self.caller_project(call)
+
 
 def parse_params(model: Any, params: dict[str, Any]) -> Any:
     """The parameters as a model; raises Invalid naming the first field that is wrong."""

@@ -27,7 +27,7 @@ class RecordMany(Params):
     events: Annotated[list[dict[str, Any]], Field(max_length=limits.MAX_EVENTS_AT_ONCE)]
 
 
-class RecordedMany(Result):
+class RecordManyResult(Result):
     recorded: int
     known: int
     refused: list[dict[str, Any]]

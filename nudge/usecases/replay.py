@@ -38,7 +38,7 @@ class KnownFailure:
 
 
 @dataclass(slots=True)
-class _Session:
+class _ReplayedSession:
     """One session: the offers that it would have been told at its start, and its known failures."""
 
     at_start: dict[Key, Offer]
@@ -52,7 +52,7 @@ class Replay:
 
     def __init__(self) -> None:
         self._facts = Facts()
-        self._sessions: dict[str, _Session] = {}
+        self._sessions: dict[str, _ReplayedSession] = {}
         self.commands = self.failures = self.lines_at_start = 0
 
     def add(self, event: Event) -> None:
@@ -68,7 +68,7 @@ class Replay:
         session = self._sessions.get(name)
         if session is None:
             offers = self._facts.at_start(project, now, None)
-            session = self._sessions[name] = _Session({offer.fact.key: offer for offer in offers})
+            session = self._sessions[name] = _ReplayedSession({offer.fact.key: offer for offer in offers})
             self.lines_at_start += len(offers)
         offer = self._facts.offer(project, name, outcome, now, None)
         if offer is not None:
@@ -91,7 +91,7 @@ class Replay:
         }
 
 
-def _known_failures(session: _Session) -> Iterator[KnownFailure]:
+def _known_failures(session: _ReplayedSession) -> Iterator[KnownFailure]:
     for kind, event, offer, number in session.offers:
         answer = session.answers.get(number)
         between = 0 if answer is None else answer - number - 1

@@ -10,19 +10,19 @@ import contextlib
 import json
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from nudge import __version__, files, limits, paths
 from nudge.clock import SESSION, Clock, boot_id
 from nudge.config import Settings, Sources
-from nudge.context import Context
+from nudge.context import Context, project_of
 from nudge.errors import Invalid, StorageFailed, Unavailable
 from nudge.hints.model import Change, Hint, Identity, hide_secrets
 from nudge.hints.scope import scope_of
 from nudge.hints.store import HintStore
-from nudge.ipc.lock import OwnerLock, is_free
+from nudge.locks import OwnerLock, is_free
 from nudge.repos import is_same_repo
 from nudge.storage import spool
 from nudge.storage.changelog import ChangeLog, LogContents, damaged_copies, keep_damaged, read_log
@@ -53,8 +53,7 @@ class Answers:
     def get(self, once: str, fingerprint: str | None) -> Any:
         """The result kept under `once`; raises Invalid when the key belongs to another call."""
         answer = self._by_key[once]
-        if None not in (fingerprint, answer.fingerprint) and fingerprint != answer.fingerprint:
-            raise Invalid("was used for another call; make a new one for each", field="once")
+        check_fingerprint(answer.fingerprint, fingerprint)
         return json.loads(answer.result)
 
     def remember(self, now: float, once: str, result: Any, fingerprint: str | None = None) -> None:
@@ -70,6 +69,12 @@ class Answers:
 
     def items(self) -> list[tuple[str, Answer]]:
         return list(self._by_key.items())
+
+
+def check_fingerprint(first: str | None, repeated: str | None) -> None:
+    """Raise Invalid when two calls with one `once` key are not the same call; None: not known."""
+    if None not in (first, repeated) and first != repeated:
+        raise Invalid("was used for another call; make a new one for each", field="once")
 
 
 @dataclass
@@ -316,6 +321,14 @@ class PreviousSession:
             self._state = (stat.st_mtime_ns, stat.st_size)
         return self._identities
 
+    def mark_imported(self, identities: Set[Identity]) -> None:
+        """Stop to offer the hints if an import had all of them, also after the next start: whoever deletes one of them
+        then does not want it. The file stays for another import; its time says that it is not offered."""
+        offered = self.identities()
+        if self._path is not None and offered and identities >= set(offered):
+            with contextlib.suppress(OSError):
+                os.utime(self._path, (0, 0))
+
 
 def _identities_in(raw: bytes | None) -> list[Identity]:
     """Empty for a damaged file. Redacted hints are left out: they cannot be imported."""
@@ -397,8 +410,8 @@ def _new_store(
 def read_eligible_hints(
     directory: str, settings: Settings, context: Context, environ: Mapping[str, str]
 ) -> list[dict[str, Any]]:
-    """The best hints that a server would have in this context if it started now, as `nudge.query` returns them. Reads
-    the change log and writes nothing."""
+    """The best hints about this context that a server would have if it started now, as `nudge.query` returns them.
+    Reads the change log and writes nothing."""
     contents = read_log(os.path.join(directory, paths.CHANGE_LOG))
     if contents is None or contents.header is None or contents.newer:
         return []
@@ -410,7 +423,7 @@ def read_eligible_hints(
     env = {name: environ[name] for name in store.env_names() if name in environ}
     steps = store.query(now, context=context.merged(Context(env=env)), limit=limits.INJECTION_VARIANTS)
     hints: list[dict[str, Any]] = _run_steps(steps)["hints"]
-    return hints
+    return store.drop_unproven(hints, project_of(context.repo, context.cwd))
 
 
 def _latest_puts(records: Iterable[dict[str, Any]], repo: str | None) -> list[_Put]:

@@ -128,7 +128,7 @@ def stored_lines(
 
 def hint_rows(hits: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """The results of a query as `digest.build` takes them: the best of several variants, a secret without its value.
-    A hint that applies everywhere is left out unless it was used, and so is one whose file is not in this clone."""
+    A hint whose file is not in this clone is left out."""
     from nudge.hints.sync import LEARNED_BY, SCANNED_BY, is_guess
     from nudge.hints.value import search_text
 
@@ -137,7 +137,7 @@ def hint_rows(hits: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     for hit in hits:
         hint, name = hit["hint"], f"{hit['component']}/{hit['key']}"
         meta = hint["meta"]
-        if not (meta.get("scope") or hint.get("use_count")) or hit.get("is_gone"):
+        if hit.get("is_gone"):
             continue
         value = None if meta.get("sensitivity") == "secret" else search_text(hint["value"])
         reasons = hit["match_explain"]["reasons"]

@@ -16,7 +16,6 @@ from nudge import limits
 from nudge.errors import NotFound, QuotaExceeded, StorageFailed
 from nudge.hints.import_export import IncomingHint
 from nudge.hints.model import Hint, Identity
-from nudge.memories.transfer import IncomingLink, IncomingNote
 
 _now = time.monotonic
 
@@ -39,11 +38,7 @@ class StagedImport:
         """Write hints to the file. Blocks: call it on a worker thread."""
         self.file.seek(0, os.SEEK_END)
         self.secret_hints += [one for one in incoming if one.hint.secret]
-        try:
-            self.file.write(b"".join(_line(one) for one in incoming if not one.hint.secret))
-            self.file.flush()
-        except OSError as error:
-            raise StorageFailed(f"the page was not stored: {error.strerror}; nothing was imported") from None
+        _write(self.file, b"".join(_line(one.to_record()) for one in incoming if not one.hint.secret))
         self.pages += 1
         self.hints += len(incoming)
 
@@ -72,36 +67,59 @@ class PinnedExport:
 
 @dataclass(eq=False)
 class StagedNotes:
-    """The checked notes and links of an import's pages, kept in memory until the last page."""
+    """The checked notes and links of an import's pages, in an unnamed temporary file as those of `StagedImport`. They
+    are kept as they were sent, each note with the namespace of one that names none."""
 
+    file: IO[bytes]
     id: str = ""
     pages: int = 0
     read: int = 0
-    size: int = 0
-    notes: list[IncomingNote] = field(default_factory=list)
-    links: list[IncomingLink] = field(default_factory=list)
     errors: list[dict[str, Any]] = field(default_factory=list)
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     touched: float = field(default_factory=lambda: _now())
 
     def append(
-        self, notes: list[IncomingNote], links: list[IncomingLink], errors: list[dict[str, Any]], read: int
+        self,
+        notes: list[dict[str, Any]],
+        links: list[dict[str, Any]],
+        namespace: str,
+        errors: list[dict[str, Any]],
+        *,
+        read: int,
     ) -> None:
-        self.size += sum(len(note.draft.content) for note in notes)
-        if self.read + read > limits.MAX_STAGED_NOTES or self.size > limits.MAX_STAGED_NOTE_BYTES:
+        """Write a page to the file; `read` is the number of its notes, valid or not. Blocks: call it on a worker
+        thread."""
+        rows: list[dict[str, Any]] = [
+            *({"note": note, "namespace": namespace} for note in notes),
+            *({"link": link} for link in links),
+        ]
+        lines = b"".join(map(_line, rows))
+        size = self.file.seek(0, os.SEEK_END) + len(lines)
+        if self.read + read > limits.MAX_STAGED_NOTES or size > limits.MAX_STAGED_NOTE_BYTES:
             raise QuotaExceeded(
-                f"an import has at most {limits.MAX_STAGED_NOTES} notes of 256 MiB in all",
+                f"an import may have at most {limits.MAX_STAGED_NOTES} notes, and "
+                f"{limits.MAX_STAGED_NOTE_BYTES // limits.MIB} MiB of them",
                 limit="staged notes",
                 max=limits.MAX_STAGED_NOTES,
             )
-        self.notes += notes
-        self.links += links
+        _write(self.file, lines)
         self.errors += errors
         self.read += read
         self.pages += 1
 
+    def notes(self) -> Iterator[tuple[dict[str, Any], str]]:
+        """Yield the fields of each note, and its default namespace."""
+        return ((row["note"], row["namespace"]) for row in self._rows() if "note" in row)
+
+    def links(self) -> Iterator[dict[str, Any]]:
+        return (row["link"] for row in self._rows() if "link" in row)
+
+    def _rows(self) -> Iterator[dict[str, Any]]:
+        self.file.seek(0)
+        yield from map(json.loads, self.file)
+
     def close(self) -> None:
-        self.notes, self.links = [], []
+        self.file.close()
 
 
 _Transfer = TypeVar("_Transfer", StagedImport, StagedNotes, PinnedExport)
@@ -115,23 +133,20 @@ class Transfers:
         self._by_id: dict[str, StagedImport | StagedNotes | PinnedExport] = {}
 
     def begin_import(self, mode: str) -> str:
+        return self._add(StagedImport(mode, self._open_file()))
+
+    def begin_notes(self) -> StagedNotes:
+        staged = StagedNotes(self._open_file())
+        staged.id = self._add(staged)
+        return staged
+
+    def _open_file(self) -> IO[bytes]:
         import tempfile  # late: 7 ms, and few servers see an import in pages
 
         try:
-            file = tempfile.TemporaryFile(  # noqa: SIM115 - closed with its import
-                dir=self._directory, buffering=limits.STAGED_READ_BYTES
-            )
+            return tempfile.TemporaryFile(dir=self._directory, buffering=limits.STAGED_READ_BYTES)
         except OSError as error:
             raise StorageFailed(f"the import cannot be staged: {error.strerror}; nothing was imported") from None
-        staged = StagedImport(mode, file)
-        # Closes the descriptor also when the whole application is dropped with an import under way.
-        weakref.finalize(staged, file.close)
-        return self._add(staged)
-
-    def begin_notes(self) -> StagedNotes:
-        staged = StagedNotes()
-        staged.id = self._add(staged)
-        return staged
 
     def begin_export(self, header: dict[str, Any], hints: list[Hint], reveal: bool) -> str:
         return self._add(PinnedExport(header, hints, reveal))
@@ -167,6 +182,9 @@ class Transfers:
                 limit="transfers",
                 max=limits.MAX_TRANSFERS,
             )
+        if not isinstance(one, PinnedExport):
+            # Closes the descriptor also when the whole application is dropped with an import under way.
+            weakref.finalize(one, one.file.close)
         transfer = secrets.token_hex(12)
         self._by_id[transfer] = one
         return transfer
@@ -179,5 +197,13 @@ class Transfers:
         return one
 
 
-def _line(one: IncomingHint) -> bytes:
-    return json.dumps(one.to_record(), separators=(",", ":")).encode() + b"\n"
+def _line(record: dict[str, Any]) -> bytes:
+    return json.dumps(record, separators=(",", ":")).encode() + b"\n"
+
+
+def _write(file: IO[bytes], lines: bytes) -> None:
+    try:
+        file.write(lines)
+        file.flush()
+    except OSError as error:
+        raise StorageFailed(f"the page was not stored: {error.strerror}; nothing was imported") from None

@@ -37,7 +37,7 @@ class ListToldLines(InContext):
     limit: Annotated[int, Field(ge=1, le=limits.MAX_TOLD_LISTED)] = limits.DEFAULT_TOLD_LISTED
 
 
-class ToldLines(Result):
+class ListToldLinesResult(Result):
     lines: list[dict[str, Any]]
     never: list[str]
 
@@ -88,7 +88,7 @@ async def never_tell(app: App, params: NeverTell, call: Call) -> Any:
     """Ban a line, or allow it again."""
 
     def write(connection: sqlite3.Connection) -> list[list[str]]:
-        named = projects.find(connection, _named_project(params, call))
+        named = projects.find(connection, params.chosen_project(params.project, call))
         project, name = ledger.find_line(connection, named, params.line)
         if params.never:
             changed = ledger.ban(connection, project, name, app.now())
@@ -101,11 +101,6 @@ async def never_tell(app: App, params: NeverTell, call: Call) -> Any:
         raise NotFound(f"no line {params.line} {'was told' if params.never else 'is banned'} here")
     app.ledger.set_banned(changed, params.never)
     return {"line": changed[0][1], "never": params.never}
-
-
-def _named_project(params: NeverTell, call: Call) -> str | None:
-    """The project that the call names or the caller's own; None for all."""
-    return params.project if "project" in params.model_fields_set else params.caller_project(call)
 
 
 async def stats(app: App, params: Stats, call: Call) -> Any:
@@ -134,7 +129,7 @@ def _scope(
 ) -> tuple[str | None, frozenset[str]]:
     project = projects.find(connection, params.project)
     private = visible_to(call, app.session.settings).private
-    return project, projects.hidden(connection, private, project, params.caller_project(call))
+    return project, projects.find_hidden(connection, private, project, params.caller_project(call))
 
 
 def _compare(regular: _Counts, shadow: _Counts) -> dict[str, Any]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -14,14 +15,15 @@ from nudge import limits
 from nudge.errors import Invalid, QuotaExceeded
 from nudge.hints import import_export
 from nudge.hints.import_export import IncomingHint
-from nudge.hints.model import Hint
+from nudge.hints.model import Decision, Hint
+from nudge.usecases import freshness
 from nudge.usecases.app import App, with_loop_turns
 from nudge.usecases.call import Call
 from nudge.usecases.params import Params, Result
 from nudge.usecases.staging import StagedImport
 
 Mode = Literal["merge", "replace", "skip"]
-Reveal = Annotated[bool, Field(description="with the values of secrets")]
+Reveal = Annotated[bool, Field(description="include the values of secrets")]
 
 _TOO_LARGE = "the export is larger than 1 MiB: pass `component`, or read it in pages with nudge.export_page"
 
@@ -39,7 +41,7 @@ class ExportResult(Result):
 class ExportPage(Params):
     component: str | None = None
     reveal: Reveal = False
-    cursor: Annotated[str | None, Field(description="`next` of the page before; left out for the first")] = None
+    cursor: Annotated[str | None, Field(description="`next` of the previous page; omit it for the first")] = None
 
 
 class ExportPageResult(Result):
@@ -128,7 +130,7 @@ async def export_page(app: App, params: ExportPage, _call: Call) -> Any:
 def _parse_cursor(cursor: str) -> tuple[str, int]:
     transfer, _, start = cursor.partition(":")
     if not start.isascii() or not start.isdigit() or len(start) > 9:
-        raise Invalid("must be the `next` of the page before", field="cursor")
+        raise Invalid("must be the `next` of the previous page", field="cursor")
     return transfer, int(start)
 
 
@@ -140,8 +142,23 @@ async def import_(app: App, params: Import, call: Call) -> Any:
 
 
 async def _import(app: App, params: Import, call: Call) -> Any:
-    decision = await asyncio.to_thread(app.session.store.decide_import, app.now(), params.payload, params.mode)
-    return await app.commit_large(decision, call)
+    store, now = app.session.store, app.now()
+    incoming = await asyncio.to_thread(store.read_payload, now, params.payload)
+
+    def decide() -> Decision:
+        return store.decide_incoming(now, _with_bases(incoming, call), params.mode)
+
+    result = await app.commit_large(await asyncio.to_thread(decide), call)
+    await app.note_import({one.hint.identity for one in incoming})
+    return result
+
+
+def _with_bases(incoming: Iterable[IncomingHint], call: Call) -> Iterator[IncomingHint]:
+    """Add to the hints of the caller's repo the files that they rest on, as a `set` does. Reads files."""
+    for one in incoming:
+        repo = one.hint.meta.get("scope", {}).get("repo")
+        basis = freshness.find_basis_of_hint(one.hint.value, repo, call.context, call.door)
+        yield replace(one, hint=replace(one.hint, basis=basis)) if basis else one
 
 
 async def import_begin(app: App, params: ImportBegin, _call: Call) -> Any:
@@ -149,14 +166,14 @@ async def import_begin(app: App, params: ImportBegin, _call: Call) -> Any:
     return {"transfer": app.transfers.begin_import(params.mode)}
 
 
-async def import_page(app: App, params: ImportPage, _call: Call) -> Any:
+async def import_page(app: App, params: ImportPage, call: Call) -> Any:
     """Check a page and stage it. A page that is sent again, because its answer was lost, is staged once."""
     staged = app.transfers.staged_import(params.transfer)
     async with staged.lock:
         if params.page == staged.pages:
             try:
                 hints = app.session.store.read_page(app.now(), params.components, staged.seen)
-                await asyncio.to_thread(_stage, staged, with_loop_turns(hints))
+                await asyncio.to_thread(_stage, staged, with_loop_turns(_with_bases(hints, call)))
             except BaseException:
                 app.transfers.drop(params.transfer)  # it may hold an incomplete page
                 raise
@@ -169,7 +186,9 @@ def _stage(staged: StagedImport, hints: Iterator[IncomingHint]) -> None:
     incoming = list(hints)
     if len(staged.seen) > limits.MAX_STAGED_HINTS:
         raise QuotaExceeded(
-            f"an import has at most {limits.MAX_STAGED_HINTS} hints", limit="staged hints", max=limits.MAX_STAGED_HINTS
+            f"an import may have at most {limits.MAX_STAGED_HINTS} hints",
+            limit="staged hints",
+            max=limits.MAX_STAGED_HINTS,
         )
     staged.append(incoming)
 
@@ -185,5 +204,6 @@ async def _commit(app: App, params: ImportCommit, call: Call) -> Any:
         incoming = with_loop_turns(staged.read())
         decision = await asyncio.to_thread(app.session.store.decide_incoming, app.now(), incoming, staged.mode)
         result = await app.commit_large(decision, call)
+        await app.note_import(staged.seen)
     app.transfers.drop(params.transfer)
     return result

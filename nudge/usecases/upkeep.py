@@ -34,7 +34,7 @@ def retention_days(configured: Mapping[str, Any] | None) -> dict[str, int]:
     for obs_type, value in (configured or {}).items():
         field = f"retention.{obs_type}"
         if obs_type not in RETENTION_DAYS:
-            raise Invalid(f"is none of {', '.join(RETENTION_DAYS)}", field=field)
+            raise Invalid(f"is not a known type; known: {', '.join(RETENTION_DAYS)}", field=field)
         if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= limits.MAX_RETENTION_DAYS:
             raise Invalid(f"must be 1 to {limits.MAX_RETENTION_DAYS} days", field=field)
         days[obs_type] = value

@@ -14,7 +14,7 @@ from nudge import __version__, config, paths
 from nudge.clock import iso
 from nudge.ipc import endpoint
 from nudge.ipc.endpoint import Endpoint
-from nudge.ipc.lock import OwnerLock
+from nudge.locks import OwnerLock
 from nudge.server.primary import DETACHED, Primary
 from nudge.usecases.session import open_session
 

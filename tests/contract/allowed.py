@@ -375,7 +375,6 @@ def _searching() -> Iterator[Case]:
         "query refuses what it cannot mean",
         (
             refuses("query", {"regex": "(?=x)"}, "E_INVALID", "regex"),
-            refuses("query", {"limit": 0}, "E_INVALID", "limit"),
             refuses("query", {"limit": limits.MAX_QUERY_LIMIT + 1}, "E_INVALID", "limit"),
         ),
     )
@@ -616,7 +615,7 @@ FOUND = {"component": "api", "key": "test", "value": {"type": "command", "cmd": 
 
 
 def _scanning() -> Iterator[Case]:
-    scan = {"repo": "https://host/org/api.git", "found": [FOUND]}
+    scan = {"repo": "https://host/org/api.git", "commands": [FOUND]}
     in_repo = {**HERE, "repo": "git:org/api"}
     yield Case(
         "a scan sets what it found, and takes away what vanished",
@@ -630,14 +629,16 @@ def _scanning() -> Iterator[Case]:
                 {"hint": {"value": FOUND["value"], "meta": {"scope": {"repo": "git:host/org/api"}}}},
             ),
             *(
-                gives("scan", {**scan, "found": [], "unread": [path]}, {"removed": [], "unchanged": 1})
+                gives("scan", {**scan, "commands": [], "unread": [path]}, {"removed": [], "unchanged": 1})
                 for path in ("Makefile", "a.toml", ".")
             ),
             gives(
-                "scan", {**scan, "found": [], "unread": ["services/api/Makefile"]}, {"removed": [FOUND], "unchanged": 0}
+                "scan",
+                {**scan, "commands": [], "unread": ["services/api/Makefile"]},
+                {"removed": [FOUND], "unchanged": 0},
             ),
             gives("scan", scan, {"added": [FOUND]}),
-            gives("scan", {**scan, "found": []}, {"removed": [FOUND], "unchanged": 0}),
+            gives("scan", {**scan, "commands": []}, {"removed": [FOUND], "unchanged": 0}),
             refuses("get_hint", named("test", context=in_repo), "E_NOT_FOUND"),
         ),
         typeable=False,

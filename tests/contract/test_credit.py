@@ -7,6 +7,7 @@ import json
 import os
 from typing import Any
 
+from nudge.context import this_system
 from nudge.storage import spool
 from tests.contract.repos import clone, git
 from tests.harness import Machine, eventually
@@ -126,7 +127,7 @@ def test_the_branch_is_the_one_at_the_time(machine: Machine) -> None:
 
 def test_what_a_hook_told_by_itself_is_in_the_trace(machine: Machine) -> None:
     """A session that starts before any server is told by the hook; the next server keeps what was told."""
-    machine.json("set", "api", "test", "pytest -q", "--scope-os", "linux", "--scope-os", "darwin")
+    machine.json("set", "api", "test", "pytest -q", "--scope-cwd-glob", f"{machine.base}/**")
     machine.cli("stop")
     eventually(machine.lock_is_free, "the server ends")
     start = {"session_id": "s9", "cwd": str(machine.base), "hook_event_name": "SessionStart", "source": "startup"}
@@ -136,3 +137,32 @@ def test_what_a_hook_told_by_itself_is_in_the_trace(machine: Machine) -> None:
     eventually(lambda: not spool.pending(machine.runtime), "the spool is drained")
     (kept,) = machine.json("trace", "s9")["injections"]
     assert kept["text"].strip() == told.stdout.strip()
+
+
+def test_a_hint_for_everywhere_is_told_where_it_was_credited(machine: Machine) -> None:
+    """By `bump` or by a command that worked there, and not in another repo; a scope of os alone names no place. The
+    same without a server, and after a negative credit no more."""
+    one, two = clone(machine.base / "one"), clone(machine.base / "two")
+    machine.json("set", "tools", "k", "echo global", "--type", "command", "--global")
+    machine.json("set", "tools", "os", "echo os", "--type", "command", "--global", "--scope-os", str(this_system()))
+
+    def told(cwd: str) -> list[str]:
+        return [name for name in ("tools/k", "tools/os") if name in machine.cli("inject", cwd=cwd).stdout]
+
+    assert told(one) == told(two) == []
+    machine.json("bump", "tools", "k", cwd=one)
+    assert (told(one), told(two)) == (["tools/k"], [])
+    _ran(machine, "echo os", "s1", "t1", cwd=two)
+    eventually(lambda: told(two) == ["tools/os"], "the command that worked is told")
+    assert told(one) == ["tools/k"]
+    machine.json("set", "tools", "k", "echo changed", "--type", "command", "--global", cwd=two)
+    assert (told(one), told(two)) == (["tools/k"], ["tools/os"])
+    machine.json("bump", "tools", "k", "--delta", "2", cwd=two)
+    machine.json("bump", "tools", "k", "--delta", "-1", cwd=one)
+    assert (told(one), told(two)) == ([], ["tools/k", "tools/os"])
+    machine.cli("stop")
+    eventually(machine.lock_is_free, "the server ends")
+    for cwd, is_told in ((one, False), (two, True)):
+        start = {"session_id": f"start {cwd}", "cwd": cwd, "hook_event_name": "SessionStart", "source": "startup"}
+        printed = machine.cli("record", stdin=json.dumps(start), NUDGE_AUTOSTART="0").stdout
+        assert ("tools/k" in printed) is is_told

@@ -305,7 +305,7 @@ def test_what_is_not_listed_can_still_be_called(pair: Pair) -> None:
     """The list is what a model reads, not what it may do."""
     assert called(pair.primary, "status")["role"] == "PRIMARY"
     assert called(pair.primary, "list_components")["components"] is not None
-    assert called(pair.proxy, "scan", repo="git:org/x", found=[])["unchanged"] == 0
+    assert called(pair.proxy, "scan", repo="git:org/x", commands=[])["unchanged"] == 0
 
 
 def test_any_name_of_a_client_can_be_carried(pair: Pair) -> None:

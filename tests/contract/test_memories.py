@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from nudge.memories import toon
 from nudge.server import rest
 from nudge.server.operations import OPERATIONS
 from nudge.server.rest_examples import NOTE_EXAMPLES, REFUSALS
 from nudge.storage.database import Database
+from tests import toon_parser
 from tests.contract.repos import clone
 from tests.contract.ways import Http, InProcess, Mcp, Outcome, Params, Rest, Way, connected, served
 from tests.harness import Machine
@@ -291,9 +291,9 @@ def test_the_text_of_a_list_is_toon_and_json_on_request(machine: Machine) -> Non
     agent = connected(machine)
     agent.call("memory_store", title="A|B", content="pipes", tags=["x", "y"])
     compact = agent.tool("memory_recall", context="pipes")["content"][0]["text"]
-    assert toon.parse(compact)["memories"][0]["title"] == "A|B" and "created_at" not in compact
+    assert toon_parser.parse(compact)["memories"][0]["title"] == "A|B" and "created_at" not in compact
     full = agent.tool("memory_list", format="toon")["content"][0]["text"]
-    assert toon.parse(full)["memories"][0]["tags"] == "x,y" and "created_at" in full
+    assert toon_parser.parse(full)["memories"][0]["tags"] == "x,y" and "created_at" in full
     assert agent.tool("memory_search", query="pipes", format="json")["content"][0]["text"].startswith('{"results":[{')
     agent.quit()
 

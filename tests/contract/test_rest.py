@@ -84,8 +84,8 @@ ROUTES: dict[str, tuple[str, Any, dict[str, Any]]] = {  # path and query, body, 
     ),
     "nudge.scan": (
         "/api/v1/scan",
-        {"repo": "git:org/api", "found": [FOUND]},
-        {"repo": "git:org/api", "found": [FOUND]},
+        {"repo": "git:org/api", "commands": [FOUND]},
+        {"repo": "git:org/api", "commands": [FOUND]},
     ),
     "nudge.status": ("/api/v1/status", None, {}),
     "nudge.stop": ("/api/v1/stop", {"force": True, "forget": True}, {"force": True, "forget": True}),
@@ -96,8 +96,7 @@ IN_PAGES = ("nudge.import_begin", "nudge.import_page", "nudge.import_commit")
 IN_MEMORY = [
     operation
     for operation in OPERATIONS.values()
-    if not operation.summary.startswith(("History: ", "Notes: ", "Memories: ", "Journal: "))
-    and operation.name not in IN_PAGES
+    if not operation.summary.startswith(("History: ", "Notes: ", "Journal: ")) and operation.name not in IN_PAGES
 ]
 
 

@@ -123,9 +123,7 @@ def _damaged(backup: str, damage: str) -> Path:
     """A copy of a backup with something wrong."""
     path = Path(f"{backup}.{damage}")
     shutil.copyfile(backup, path)
-    if damage == "missing":
-        path.unlink()
-    elif damage == "text":
+    if damage == "text":
         path.write_text("hello")
     elif damage == "torn":
         path.write_bytes(path.read_bytes()[: 6 * 4096])
@@ -137,7 +135,7 @@ def _damaged(backup: str, damage: str) -> Path:
 
 def test_what_is_no_backup_replaces_nothing(machine: Machine, backup: str) -> None:
     """It is looked through before anything is touched; the server does not even notice what is no history at all."""
-    wrong = [_damaged(backup, damage) for damage in ("missing", "text", "torn", *_DAMAGES)]
+    wrong = [_damaged(backup, damage) for damage in ("text", "torn", *_DAMAGES)]
     folder = _database(machine).parent
     for path in (*wrong, _database(machine)):
         refused = machine.cli("restore", str(path), "--yes")

@@ -141,6 +141,36 @@ def test_after_stop_forget_every_miss_names_the_previous_session(machine: Machin
     assert "previous" not in machine.cli("get", "shop", "deploy").stderr
 
 
+def test_a_previous_session_that_was_imported_is_not_offered_again(machine: Machine) -> None:
+    """Not after one of its hints is deleted, nor by the next server; an import of some of them does not end the offer,
+    and the file can be imported again."""
+    for key in ("test", "build"):
+        assert machine.cli("set", "shop", key, "make", "--global").returncode == 0
+    assert machine.cli("stop", "--forget").returncode == 0
+    some = {"components": {"shop": {"hints": {"test": "make"}}}}
+    assert machine.cli("import", "-", stdin=json.dumps(some)).returncode == 0
+    assert "1 hint of the previous session is kept" in machine.cli("ls").stderr
+    assert machine.json("import", "--previous")["imported"] == 1
+    assert machine.cli("delete", "shop", "test").returncode == 0
+    assert "previous" not in machine.cli("ls").stderr
+    assert "previous" not in machine.cli("get", "shop", "test").stderr
+    machine.cli("stop", "--force")
+    eventually(machine.lock_is_free, "the server ends")
+    assert "previous" not in machine.cli("ls").stderr
+    assert machine.json("import", "--previous")["imported"] == 1
+    assert machine.cli("stop", "--forget").returncode == 0
+    assert "2 hints of the previous session are kept" in machine.cli("ls").stderr
+
+
+def test_a_hint_that_does_not_apply_here_is_explained_without_the_previous_session(machine: Machine) -> None:
+    """The advice is to list its variants, also when there are hints to bring back."""
+    assert machine.cli("set", "shop", "old", "make", "--global").returncode == 0
+    assert machine.cli("stop", "--forget").returncode == 0
+    assert machine.cli("set", "shop", "test", "make", "--global", "--scope-branch", "none").returncode == 0
+    error = machine.cli("get", "shop", "test").stderr
+    assert "list its variants with: nudge ls shop" in error and "previous session" not in error
+
+
 def test_values_kept_with_allow_secret_end_with_the_process(machine: Machine) -> None:
     """No byte of such a value is in the runtime directory, `set` says so, and the next server does not have it, nor
     what it replaced."""
@@ -303,7 +333,7 @@ def test_a_client_that_leaves_during_the_start_is_gone_soon(machine: Machine) ->
     assert min(start_and_leave(early=True) for _ in range(3)) < 0.6 * whole
 
 
-def bare_start(_: int) -> float:
+def bare_start() -> float:
     start = time.perf_counter()
     subprocess.run([sys.executable, "-c", "pass"], check=True)
     return time.perf_counter() - start
@@ -327,8 +357,13 @@ def test_primary_told_to_end_alone_is_gone_soon(machine: Machine, end: str) -> N
         client.process.wait(TIMEOUT)
         return time.perf_counter() - start
 
-    assert min(map(ending, range(3))) < 10 * min(map(bare_start, range(5)))
-    assert [machine.json("get", "c", str(number))["hint"]["value"] for number in range(3)] == ["v"] * 3
+    endings: list[float] = []
+    starts: list[float] = []
+    while not endings or min(endings) >= 10 * min(starts):
+        assert len(endings) < 10, (endings, starts)  # a busy machine needs some attempts, a slow end fails them all
+        starts.append(bare_start())
+        endings.append(ending(len(endings)))
+    assert all(machine.json("get", "c", str(number))["hint"]["value"] == "v" for number in range(len(endings)))
 
 
 def test_a_detached_server_ends_when_idle(make_machine: Callable[..., Machine]) -> None:
@@ -480,6 +515,17 @@ def test_a_port_that_is_taken_is_said_before_anything_starts(unasked: Machine) -
         refused = unasked.cli("-p", str(port), "ls")
     assert refused.returncode == 4 and f"port {port} is held by another program" in refused.stderr
     assert unasked.pids() == []
+
+
+def test_a_server_that_cannot_have_its_port_says_so(unasked: Machine) -> None:
+    """`nudge serve --port` takes the next free one, so that agents have a server; `nudge status` shows it."""
+    with socket.socket() as other_program:
+        other_program.bind(("127.0.0.1", 0))
+        other_program.listen()
+        port = other_program.getsockname()[1]
+        taken = unasked.http_only("--port", str(port)).port
+        warnings = unasked.json("status")["warnings"]
+    assert taken != port and warnings == [f"the server listens on {taken}, not on {port}, which was in use"]
 
 
 def test_port_and_flags_survive_a_hand_over(unasked: Machine) -> None:

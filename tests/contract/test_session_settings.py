@@ -298,6 +298,21 @@ def test_a_proxy_reports_its_differences(machine: Machine) -> None:
         assert "NUDGE_MAX_HINTS=9 (the server has 7)" in machine.cli(verb).stdout
 
 
+def test_a_line_of_the_file_that_the_session_does_not_use_is_reported(machine: Machine) -> None:
+    """A flag of the first server is kept with the session and wins over config.toml, which may be edited later."""
+    written = machine.home / "config.toml"
+    machine.environ["NUDGE_CONFIG"] = str(written)
+    machine.http_only("--max-hints", "7")
+    written.write_text("max_hints = 9\n")
+    line = "max_hints = 9 in config.toml (the session has 7)"
+    assert machine.json("status")["differences"] == [line]
+    assert line in machine.cli("doctor").stdout
+    written.write_text("max_hints = 7\n")
+    assert machine.json("status")["differences"] == []
+    written.write_text('max_hints = "many"\n')
+    assert "max_hints" in machine.json("status")["differences"][0]
+
+
 @pytest.mark.parametrize(
     ("content", "warning"),
     [

@@ -19,8 +19,8 @@ import pytest
 from nudge import __version__, limits, paths
 from nudge.ipc import endpoint
 from nudge.ipc.endpoint import Endpoint
-from nudge.ipc.lock import Flock
 from nudge.limits import CALL_TIMEOUT
+from nudge.locks import Flock
 from nudge.storage.changelog import ChangeLog
 from tests.harness import Machine, eventually, is_alive
 

@@ -18,6 +18,7 @@ from nudge.hints.model import Change, Decision, Hint
 from nudge.hints.scope import parse_scope
 from nudge.hints.store import HintStore
 from tests import effort
+from tests.unit.hints.builders import exported
 
 START = 1_800_000_000.0
 MAX_HINTS = 6
@@ -331,9 +332,9 @@ def test_round_trip_changes_no_field(writes: list[tuple[str, str, Any, Any, floa
             .eligible
         ):
             store.apply(finish(store.decide_bump(START + after, component, key, context, uses)).change)
-    payload = json.loads(json.dumps((store.export(START + 1_001, reveal=True))["payload"]))
+    payload = json.loads(json.dumps(exported(store, START + 1_001, reveal=True)))
     decision = other.decide_import(START + 1_001, payload, mode)
     other.apply(decision.change)
     assert decision.result == {"imported": len(store), "skipped": 0, "removed": 0, "reasons": []}
-    assert (other.export(START + 1_001, reveal=True))["payload"] == payload
+    assert exported(other, START + 1_001, reveal=True) == payload
     assert by_identity(other) == by_identity(store)

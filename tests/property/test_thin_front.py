@@ -64,6 +64,7 @@ ODD = [
     ["--os", "linux"],
     ["--branch", "dev"],
     ["--scope-os", "linux"],
+    ["--scope-os", "beos"],
     ["--priority", "3"],
     ["--shell", "bash"],
     ["-p", "9000"],

@@ -9,6 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nudge.memories import toon
+from tests import toon_parser
 
 # What the format is made of, more often than arbitrary text has it.
 TEXTS = st.one_of(st.text(), st.text(alphabet="\\\\|\n\rnr:[]ab\u2028\x85\x00"))
@@ -20,7 +21,7 @@ def test_text_round_trips(fields: tuple[str, ...], data: st.DataObject) -> None:
     """In every field of both forms and in the metadata line; the empty text, which is written as null, becomes null."""
     rows: list[dict[str, Any]] = data.draw(st.lists(st.fixed_dictionaries(dict.fromkeys(fields, TEXTS)), max_size=4))
     query = data.draw(TEXTS)
-    parsed = toon.parse(toon.dump({"query": query, "memories": rows}, fields))
+    parsed = toon_parser.parse(toon.dump({"query": query, "memories": rows}, fields))
     assert parsed["query"] == query
     assert parsed["memories"] == [{name: value or None for name, value in row.items()} for row in rows]
 
@@ -32,4 +33,4 @@ def test_what_was_parsed_is_written_as_it_was(values: list[str]) -> None:
     fields = [f"f{number}" for number in range(len(values))]
     text = toon.dump({"memories": [dict(zip(fields, values, strict=True))]}, fields)
     assert len(text.split("\n")) == 2
-    assert toon.dump(toon.parse(text), fields) == text
+    assert toon.dump(toon_parser.parse(text), fields) == text

@@ -64,7 +64,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("nudge.list_components", {"component": "c", "context": CONTEXT}),
     ("nudge.export", {"format": "json", "component": "c", "reveal": True}),
     ("nudge.import", {"payload": PAYLOAD, "mode": "merge"}),
-    ("nudge.scan", {"repo": "git:org/x", "found": [{**NAME, "value": "v", "reason": "r"}], "dry_run": False}),
+    ("nudge.scan", {"repo": "git:org/x", "commands": [{**NAME, "value": "v", "reason": "r"}], "dry_run": False}),
     ("nudge.delete_hint", {**NAME, "scope": SCOPE}),
 ]
 

@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from nudge import config
 from nudge.errors import SettingInvalid
-from nudge.server.operations import GROUPS
+from nudge.server.operations import Group
 from nudge.setting_table import SETTINGS
 
 
@@ -129,4 +129,4 @@ def test_a_path_that_depends_on_where_one_stands_is_refused(variable: str, path:
 def test_the_help_of_tools_names_every_group() -> None:
     """What `--tools` may choose by is in its description: the groups of the operation table, in its order."""
     (tools,) = (setting for setting in SETTINGS if setting.name == "tools")
-    assert f"groups ({', '.join(f'`{group}`' for group in GROUPS)})" in tools.description
+    assert f"groups ({', '.join(f'`{group}`' for group in get_args(Group))})" in tools.description

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -83,7 +82,7 @@ class TestResolve:
             ("gone", "real/sub"),
         ):
             monkeypatch.setenv("PWD", str(tmp_path / name))
-            assert resolve().cwd == caller_cwd({}, None, None) == os.path.realpath(tmp_path) + "/" + cwd
+            assert resolve().cwd == caller_cwd(None) == os.path.realpath(tmp_path) + "/" + cwd
         for pwd in (".", "", "link/sub", "\udcff", "/" + "x" * 5_000):
             monkeypatch.setenv("PWD", pwd)
             assert resolve().cwd == os.getcwd()
@@ -176,15 +175,6 @@ class TestParse:
         assert (explicit.cwd, defaults.branch) == (None, "main")
 
 
-def codex(workspaces: Any) -> dict[str, Any]:
-    return {"x-codex-turn-metadata": {"turn_id": "t", "workspaces": workspaces}}
-
-
-CLAUDE = {"CLAUDE_PROJECT_DIR": "/from/claude"}
-SILENT_TURNS: list[Any] = [None, 3, [], "not json", "[" * 100_000, "3"]
-SILENT_WORKSPACES: list[Any] = [None, 3, [], {}, ["relative"], [[[[["/too/deep"]]]]]]
-
-
 def test_requested_env() -> None:
     """What a scope asks for and nothing else; whatever a variable holds can be sent."""
     environ = {"CI": "1", "LONG": "x" * 5_000, "ODD": "a\udcffb", "SECRET": "s"}
@@ -194,58 +184,21 @@ def test_requested_env() -> None:
 
 class TestCallerCwd:
     def test_precedence(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-        """Explicit argument, then the call's metadata, then the client's environment, then the process."""
+        """Explicit argument, then what the client names, then the process."""
         monkeypatch.chdir(tmp_path)
-        meta = codex({"/from/codex": {}})
-        assert caller_cwd(CLAUDE, "/explicit/", meta) == "/explicit"
-        assert caller_cwd(CLAUDE, None, meta) == "/from/codex"
-        assert caller_cwd(CLAUDE, None, None) == "/from/claude"
-        assert caller_cwd({}, None, None) == os.getcwd()
+        assert caller_cwd("/explicit/", "/from/client") == "/explicit"
+        assert caller_cwd(None, "/from/client") == "/from/client"
+        assert caller_cwd(None) == os.getcwd()
 
     def test_a_relative_argument_starts_where_the_caller_is(self) -> None:
         """`--cwd sub` is below the caller's directory, which need not be the process's own."""
-        assert caller_cwd(CLAUDE, "../sub", None) == "/from/sub"
+        assert caller_cwd("../sub", "/from/client") == "/from/sub"
 
     @pytest.mark.parametrize("cwd", ["C:\\", "C:/", "C:\\Work\\", "/", "//", "/a/./b//"])
     def test_what_it_answers_parses(self, cwd: str) -> None:
         """A server accepts any directory that a client found, a root too."""
-        found = caller_cwd({}, cwd, None)
+        found = caller_cwd(cwd)
         assert Context.parse({"cwd": found}).cwd == found
-
-    @pytest.mark.parametrize(
-        "workspaces",
-        [
-            {"/w/one": {"latest_git_commit_hash": "abc"}, "/w/two": {}},
-            ["/w/one", "/w/two"],
-            ["relative", {"path": "/w/one"}],
-            [{"name": "x", "root": "/w/one"}],
-            {"main": {"path": "/w/one"}},
-            "/w/one",
-        ],
-    )
-    def test_codex_workspaces_in_any_shape(self, workspaces: Any) -> None:
-        """The first absolute path is the project; the metadata may also be JSON text."""
-        meta = codex(workspaces)
-        assert caller_cwd({}, None, meta) == "/w/one"
-        assert caller_cwd({}, None, {name: json.dumps(value) for name, value in meta.items()}) == "/w/one"
-
-    @pytest.mark.parametrize(
-        "meta",
-        [*({"x-codex-turn-metadata": turn} for turn in SILENT_TURNS), *map(codex, SILENT_WORKSPACES)],
-    )
-    def test_metadata_that_says_nothing_is_ignored(self, meta: Any) -> None:
-        """Any other shape falls through to the next source."""
-        assert caller_cwd(CLAUDE, None, meta) == "/from/claude"
-
-    def test_metadata_that_is_no_object_is_ignored(self) -> None:
-        """A client may send `_meta` of any JSON type."""
-        not_an_object: Any = ["x"]
-        assert caller_cwd(CLAUDE, None, not_an_object) == "/from/claude"
-
-    def test_a_relative_project_dir_is_ignored(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-        """A variable that is no absolute path cannot say where the caller is."""
-        monkeypatch.chdir(tmp_path)
-        assert caller_cwd({"CLAUDE_PROJECT_DIR": "."}, None, None) == os.getcwd()
 
 
 def test_importing_it_is_cheap() -> None:

@@ -22,6 +22,7 @@ LEAVES = frozenset(
         "errors",
         "files",
         "limits",
+        "locks",
         "paths",
         "repos",
         "scoring",
@@ -42,9 +43,9 @@ MAY_IMPORT = {
     "clients": LEAVES | {"clients"},
     "storage": LEAVES | {"storage"},
     "ipc": LEAVES | {"ipc"},
-    "usecases": LEAVES | DOMAINS | {"clients", "ipc", "storage", "usecases"},
+    "usecases": LEAVES | DOMAINS | {"clients", "storage", "usecases"},
     "doctor": LEAVES | DOMAINS | {"clients", "doctor", "ipc", "storage", "usecases"},
-    "server": LEAVES | {"ipc", "server", "usecases"},
+    "server": LEAVES | {"clients", "ipc", "server", "usecases"},
     # The CLI reads the manifests of a repo itself: PRIMARY may be unable to see the caller's files.
     "cli": LEAVES | {"cli", "clients", "doctor", "ipc", "manifests", "server", "usecases"},
     "hook": LEAVES | {"ipc", "usecases"},
@@ -58,8 +59,6 @@ EXCEPTIONS = {
     ("nudge.hook", "nudge.history.extract"),
     ("nudge.hook", "nudge.history.event_paths"),
     ("nudge.hook", "nudge.storage.spool"),
-    # The database is locked in the same way as the role of PRIMARY.
-    ("nudge.storage.database", "nudge.ipc.lock"),
 }
 
 BANNED_IN_DOMAINS = frozenset(("aiohttp", "asyncio", "sqlite3"))

@@ -13,6 +13,7 @@ from nudge.text import (
     format_size,
     format_span,
     has_control,
+    is_all_visible,
     is_visible,
     quote,
     quote_name,
@@ -40,7 +41,7 @@ HIDDEN = [
 def test_what_cannot_be_seen(char: str) -> None:
     """Control, bidirectional, zero-width, tag and filler characters are escaped for people and dropped from one
     line."""
-    assert not is_visible(char)
+    assert not is_visible(char) and not is_all_visible(f"a{char}b")
     assert escape(f"a{char}b") == f"a{char.encode('unicode_escape').decode()}b"
     assert char not in single_line(f"a{char}b", 20)
 
@@ -48,7 +49,7 @@ def test_what_cannot_be_seen(char: str) -> None:
 def test_escape_keeps_what_people_write() -> None:
     """Letters of any script and emoji; newline and tab only where lines are allowed."""
     for text in ("kůň", "日本", "❤️", "a\u0301"):
-        assert escape(text) == text
+        assert escape(text) == text and is_all_visible(text)
     assert escape("a\n\tb") == r"a\n\tb" and escape("a\n\tb", keep_lines=True) == "a\n\tb"
 
 

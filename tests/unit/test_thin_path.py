@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[2]
 LEAVES = (
     "errors",
     "limits",
+    "locks",
     "config",
     "clock",
     "context",
@@ -31,7 +32,6 @@ LEAVES = (
 )
 IPC = (
     "ipc.endpoint",
-    "ipc.lock",
     "ipc.connection",
     "ipc.spawn",
     "ipc.client",
@@ -44,7 +44,7 @@ HOOK = (
     "hook",
     "history.extract",
     "storage.spool",
-    *(f"clients.{name}" for name in ("registry", "claude_code", "codex", "gemini", "opencode", "cursor")),
+    *(f"clients.{name}" for name in ("caller", "registry", "claude_code", "codex", "gemini", "opencode", "cursor")),
 )
 COMMANDS = (
     "__main__",

@@ -115,7 +115,31 @@ def test_version(nudge: Nudge, words: list[str]) -> None:
             ["set", "a", "b", "-v"],
             "nudge set: unknown option '-v'; see: nudge set --help; a value that starts with - goes after --",
         ),
-        (["set", "a", "b", "--ttl=PT1H", "--tag"], "nudge set: unknown option '--tag'; did you mean: --tags"),
+        (
+            ["set", "a", "b", "--ttl=PT1H", "--tag"],
+            "nudge set: unknown option '--tag'; did you mean: --tags; a value that starts with - goes after --",
+        ),
+        (
+            ["set", "api", "flag", "--verbose"],
+            "nudge set: unknown option '--verbose'; see: nudge set --help; a value that starts with - goes after --",
+        ),
+        (
+            ["query", "x", "--limit", "0"],
+            "nudge query: --limit: 0 is not a number of results (1 or more); see: nudge query --help",
+        ),
+        *(
+            (
+                [verb, "a", "b", *value, option, "linux,beos"],
+                f"nudge {verb}: {option}: 'beos' is not one of 'linux', 'darwin', 'windows'; see: nudge {verb} --help",
+            )
+            for verb, value, option in (
+                ("set", ["c"], "--scope-os"),
+                ("set", ["c"], "--os"),
+                ("delete", [], "--scope-os"),
+            )
+        ),
+        (["ls", "--versoin"], "nudge ls: unknown option '--versoin'; did you mean: --version"),
+        (["connect", "codex", "--dry-run"], "nudge connect: unknown option '--dry-run'; did you mean: --print"),
         (
             ["set", "a", "-p9", "--", "--tag"],
             'nudge set: missing VALUE; try: nudge set http-proxy build "docker compose build router"',
@@ -144,6 +168,27 @@ def test_usage_errors(nudge: Nudge, words: list[str], line: str) -> None:
     """One line on stderr that says what to type instead, and exit 2. Options are never abbreviated."""
     outcome = nudge(*words)
     assert (outcome.code, outcome.out, outcome.err) == (2, "", line + "\n")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("import /nope", "scan /nope", "restore /nope --yes", "replay /nope", "backfill /nope", "memory import /nope"),
+        *("memory sync /nope", "memory sync /nope --direction pull", "memory mine --format claude /nope"),
+    ],
+)
+def test_a_file_that_does_not_exist(nudge: Nudge, server: Server, line: str) -> None:
+    """Wrong usage for every verb that reads a file; the server is not asked."""
+    outcome = nudge(*line.split())
+    assert (outcome.code, outcome.out, outcome.err.count("\n")) == (2, "", 1)
+    assert outcome.err.startswith("nudge ") and "/nope" in outcome.err and server.calls == []
+
+
+@pytest.mark.parametrize("words", [["--help"], ["search", "--help"], ["man", "search"]])
+def test_json_is_not_always_an_object(nudge: Nudge, words: list[str]) -> None:
+    """A search prints an array: the help does not promise more than JSON."""
+    text = " ".join(nudge(*words).out.replace("\\-", "-").split())
+    assert "--json Print the result as JSON." in text or "--json\\fR Print the result as JSON." in text
 
 
 @pytest.mark.parametrize(

@@ -197,6 +197,56 @@ def test_names_come_from_the_server(nudge: Nudge, live: Server, monkeypatch: pyt
     assert live.started == [False, False, False] and live.made_with["autostart"] is False
 
 
+@pytest.mark.parametrize("verb", ["get", "set", "bump", "delete", "ls", "explain"])
+def test_hints_are_offered_in_one_word(nudge: Nudge, live: Server, monkeypatch: pytest.MonkeyPatch, verb: str) -> None:
+    """Behind the slash come the keys of the component, for every verb that takes a hint."""
+    assert candidates(nudge, monkeypatch, f"{verb} libs/api/") == ["libs/api/build", "libs/api/test"]
+    assert live.params == {"component": "libs/api"}
+    assert candidates(nudge, monkeypatch, f"{verb} api/t") == ["api/test"]
+    assert candidates(nudge, monkeypatch, "query --component api/") == []
+    assert True not in live.started
+
+
+def test_man_and_help_offer_verbs(nudge: Nudge, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the program itself does, also behind `memory`."""
+    for verb in ("man", "help"):
+        assert candidates(nudge, monkeypatch, f"{verb} ") == [entry.word for entry in shown_verbs(parent="")]
+        assert candidates(nudge, monkeypatch, f"{verb} memory archive re") == ["restore"]
+        assert candidates(nudge, monkeypatch, f"{verb} get ") == []
+
+
+def test_attempts_are_offered(nudge: Nudge, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that the verb takes: only open ones can be resolved, only orphans adopted."""
+    entries = [{"id": 12, "goal": "fast login", "is_orphan": True}, {"id": 7, "goal": "x\x1b"}]
+    server.answers["nudge.list_ghap_entries"] = {"entries": entries}
+    assert candidates(nudge, monkeypatch, "journal show ") == ["m12", "m7"]
+    assert "outcome" not in server.params
+    for verb in ("resolve", "update"):
+        assert candidates(nudge, monkeypatch, f"journal {verb} ") == ["m12", "m7"]
+        assert (server.params["outcome"], server.params["project"]) == ("open", None)
+    assert candidates(nudge, monkeypatch, "journal adopt ") == ["m12"]
+    assert True not in server.started
+
+
+def test_told_and_learned_are_offered(
+    nudge: Nudge, server: Server, repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What can be banned, allowed and forgotten in the project that is named, or in this one."""
+    lines = [{"name": "m12", "text": "use uv"}, {"name": "m12", "text": "use uv"}, {"name": "fact pytest", "text": "x"}]
+    server.answers = {
+        "nudge.told": {"lines": lines, "never": ["m3"]},
+        "nudge.learned": {
+            "facts": [{"subject": "pytest", "answer": "uv run pytest"}, {"subject": "y", "answer": None}]
+        },
+    }
+    assert candidates(nudge, monkeypatch, "told --never ") == ["m12", "fact pytest"]
+    assert server.params == {"project": "github.com/org/x"}
+    assert candidates(nudge, monkeypatch, "told --project API --allow ") == ["m3"]
+    assert server.params == {"project": "api"}
+    assert candidates(nudge, monkeypatch, "learned --all-projects --forget p") == ["pytest"]
+    assert server.params == {"project": None} and repo.exists() and True not in server.started
+
+
 @pytest.mark.parametrize(
     ("line", "offered"),
     [

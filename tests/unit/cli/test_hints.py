@@ -8,7 +8,7 @@ import pytest
 
 from nudge.errors import RemoteError
 
-from .conftest import EXPLAIN, HINT, Nudge, Server, Terminal
+from .conftest import EXPLAIN, HINT, Nudge, Server, Terminal, Typed
 
 
 def hit(key: str, value: str, **meta: object) -> dict[str, object]:
@@ -67,6 +67,8 @@ def answering(server: Server) -> Server:
     return server
 
 
+VARIANTS = [{**HINT, "meta": {"scope": {"repo": "git:org/x", "os": ["linux"]}}}, {**HINT, "meta": {}}]
+SCOPES = "repo git:org/x, os linux; everywhere"
 ONE_WORD = {"component": "shop", "key": "test"}
 
 
@@ -115,6 +117,16 @@ def test_delete_with_a_component_asks_and_deletes_all_of_it(nudge: Nudge, answer
     assert nudge("delete", "shop", "--yes").out == "✔ deleted shop (3 hints)\n"
     deleted = [params for operation, params in answering.calls if operation == "nudge.delete_hint"]
     assert deleted == [{"component": "shop", "key": "build"}, {"component": "shop", "key": "test"}]
+
+
+def test_delete_of_a_component_that_is_declined(nudge: Nudge, answering: Server, typed: Typed) -> None:
+    """Nothing is deleted, which is a refusal and no wrong usage."""
+    entries = [{"key": "build", "hint": {"value": "v", "meta": {}}}]
+    answering.answers["nudge.list_components"] = {"components": [{"name": "shop", "hint_count": 1}], "hints": entries}
+    typed.lines = ["n"]
+    outcome = nudge("delete", "shop")
+    assert (outcome.code, outcome.err) == (3, "Delete shop with 1 hint? [y/N] nothing was deleted\n")
+    assert [operation for operation, _ in answering.calls] == ["nudge.list_components"]
 
 
 def test_query_pretty(nudge: Nudge, server: Server) -> None:
@@ -228,7 +240,7 @@ def test_an_end_of_options_with_nothing_behind_it(nudge: Nudge, server: Server) 
 def test_delete(nudge: Nudge, server: Server, verb: str) -> None:
     """Without a scope all variants go; with one, that one; --global is the one for everywhere."""
     server.answers["nudge.delete_hint"] = {"deleted": True, "previous": HINT}
-    assert nudge(verb, "api", "build").out == "✔ deleted hint api/build (v3)\n"
+    assert nudge(verb, "api", "build").out == "✔ deleted hint api/build (v3, cwd **/http-proxy*)\n"
     assert server.params == {"component": "api", "key": "build"}
     nudge(verb, "api", "build", "--scope-os", "windows")
     assert server.params["scope"] == {"os": ["windows"]}
@@ -237,9 +249,24 @@ def test_delete(nudge: Nudge, server: Server, verb: str) -> None:
 
 
 def test_delete_several(nudge: Nudge, server: Server) -> None:
-    """When several variants go, their number is said."""
-    server.answers["nudge.delete_hint"] = {"deleted": True, "previous": [HINT, HINT]}
-    assert nudge("delete", "api", "build").out == "✔ deleted hint api/build (2 variants)\n"
+    """When several variants go, their number is said, and where each applied."""
+    server.answers["nudge.delete_hint"] = {"deleted": True, "previous": VARIANTS}
+    assert nudge("delete", "api", "build").out == f"✔ deleted hint api/build (2 variants: {SCOPES})\n"
+
+
+@pytest.mark.parametrize(("answer", "code"), [("y", 0), ("n", 3)])
+def test_delete_of_several_asks(nudge: Nudge, server: Server, typed: Typed, answer: str, code: int) -> None:
+    """At a terminal, naming the scopes: a variant may be of another repo. --yes, or a scope, goes ahead."""
+    entries = [{"key": "build", "hint": variant} for variant in VARIANTS]
+    server.answers["nudge.list_components"] = {"hints": [*entries, {"key": "test", "hint": HINT}]}
+    server.answers["nudge.delete_hint"] = {"deleted": True, "previous": VARIANTS}
+    typed.lines = [answer]
+    outcome = nudge("delete", "api", "build")
+    said = "" if answer == "y" else "nothing was deleted\n"
+    assert (outcome.code, outcome.err) == (code, f"Delete all 2 variants of api/build ({SCOPES})? [y/N] {said}")
+    assert ("nudge.delete_hint" in dict(server.calls)) == (answer == "y")
+    for words in (["build", "--yes"], ["build", "--global"], ["test"]):
+        assert nudge("delete", "api", *words).err == ""
 
 
 def test_delete_misses_a_variant(nudge: Nudge, server: Server) -> None:
@@ -281,7 +308,7 @@ def test_scan_sends_what_the_manifests_say(
     monkeypatch.chdir(repo / "sub")
     assert nudge("scan").code == 0
     assert (server.params["repo"], server.params["dry_run"]) == ("git:github.com/org/x", False)
-    built = server.params["found"][0]
+    built = server.params["commands"][0]
     assert built.pop("files").keys() == {"Makefile"}
     assert built == scan_entry("x", "build", "make build", "Makefile:1")
 
@@ -343,6 +370,6 @@ def test_where_a_command_is_to_be_run_is_told(nudge: Nudge, server: Server, repo
     (repo / "services/api/Makefile").write_text("test:\n")
     nudge("scan")
     reason = "services/api/Makefile:1, run it in the root of the repo"
-    (found,) = server.params["found"]
+    (found,) = server.params["commands"]
     assert found.pop("files").keys() == {"services/api/Makefile"}
     assert found == scan_entry("api", "test", "make -C services/api test", reason)

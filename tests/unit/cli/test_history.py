@@ -80,6 +80,14 @@ def test_search_into_a_pipe(nudge: Nudge, server: Server) -> None:
     assert json.loads(nudge("search", "x", "--json").out) == FOUND
 
 
+def test_search_takes_several_words(nudge: Nudge, server: Server) -> None:
+    """Without quotes, as `query` and `recall` do."""
+    server.answers["nudge.search"] = FOUND
+    assert nudge("search", "exit", "3", "--limit", "5").err.startswith('nudge: 2 results for "exit 3"')
+    assert server.params["query"] == "exit 3"
+    assert nudge("search").err.startswith("nudge search: missing QUERY")
+
+
 def test_search_counts_one(nudge: Nudge, server: Server) -> None:
     """One result is not "1 results"."""
     server.answers["nudge.search"] = FOUND[:1]
@@ -668,6 +676,7 @@ LEARNED = {
     "last": 0,
     "id": 7,
 }
+NO_COPIES = {"prompts": 0, "injections": 0}
 ANSWERS: dict[str, tuple[tuple[str, ...], Any]] = {
     "nudge.search": (("search", "x"), FOUND),
     "nudge.timeline": (("timeline", "1"), {"anchor": FULL, "before": [], "after": []}),
@@ -677,7 +686,7 @@ ANSWERS: dict[str, tuple[tuple[str, ...], Any]] = {
     "nudge.get_observations": (("show", "42"), [FULL]),
     "nudge.learned": (("learned",), {"facts": [LEARNED]}),
     "nudge.pin": (("pin", "42"), {"pinned": True, "ids": [42], "missing": []}),
-    "nudge.purge": (("purge", "--id", "1"), {"total": 0, "counts": {}, "pinned": 0, "deleted": False}),
+    "nudge.purge": (("purge", "--id", "1"), {**NO_COPIES, "total": 0, "counts": {}, "pinned": 0, "deleted": False}),
     "nudge.backup": (("backup",), {"path": "/b", "bytes": 1}),
     "nudge.inject": (("inject",), {"text": "- x", "items": []}),
 }

@@ -36,4 +36,4 @@ def test_the_words_of_the_options_are_those_of_the_domain() -> None:
     assert params.NOTE_SOURCES == note.SOURCES and params.RELATIONS == note.RELATIONS
     from nudge.cli.transfer import FORMATS
 
-    assert FORMATS == chat_exports.FORMATS
+    assert FORMATS == (chat_exports.CLAUDE, chat_exports.CHATGPT, chat_exports.SLACK)

@@ -136,3 +136,23 @@ def test_a_full_disk(tmp_path: Path, line: str, unbuffered: str) -> None:
             check=False,
         )
     assert (done.returncode, done.stderr) == (3, b"nudge: cannot write the output: No space left on device\n")
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["set api x -", "remember -", "import -", "memory store -T t -c -", "memory import -", "set api x - --ttl 1d"],
+)
+@pytest.mark.parametrize(("stdin", "reason"), [("0<&-", "it is closed"), ("0> x", "Bad file descriptor")])
+def test_stdin_that_cannot_be_read(tmp_path: Path, line: str, stdin: str, reason: str) -> None:
+    """Every verb that reads stdin says in one sentence that it cannot, and exits with 2."""
+    done = subprocess.run(
+        ["sh", "-c", f"{sys.executable} -m nudge {line} {stdin}"],
+        env=environment(tmp_path),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    verb = line.partition(" -")[0].removesuffix(" api x")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"nudge {verb}: cannot read stdin: {reason}; ") and done.stderr.count("\n") == 1

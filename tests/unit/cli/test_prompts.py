@@ -3,6 +3,7 @@ from __future__ import annotations
 import io
 import sys
 import threading
+from pathlib import Path
 
 import click
 import pytest
@@ -30,6 +31,13 @@ def test_only_yes_is_yes(
     assert capsys.readouterr() == ("", "Go ahead? [y/N] ")
 
 
+def test_another_answer_is_asked_again(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """The remark says which answers there are."""
+    at_terminal(monkeypatch, "maybe\ny\n")
+    assert prompts.ask("Go ahead?", yes=False)
+    assert capsys.readouterr() == ("", "Go ahead? [y/N] answer y or n\nGo ahead? [y/N] ")
+
+
 def test_nobody_to_ask(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a terminal nothing goes ahead, unless --yes was given."""
     monkeypatch.setattr(sys, "stdin", io.StringIO("y\n"))
@@ -38,8 +46,11 @@ def test_nobody_to_ask(monkeypatch: pytest.MonkeyPatch) -> None:
         prompts.ask("Go ahead?", yes=False)
 
 
-def test_leaving_a_question_is_ctrl_c(nudge: Nudge, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_leaving_a_question_is_ctrl_c(
+    nudge: Nudge, server: Server, somewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Ctrl-C or Ctrl-D at a question ends with 130, and nothing is changed."""
+    (somewhere / "x.db").touch()
     monkeypatch.setattr("nudge.cli.history_upkeep.ask", lambda *_, **__: (_ for _ in ()).throw(click.Abort()))
     monkeypatch.setattr(
         "nudge.usecases.owned_files.examine_backup", lambda _: {"observations": 1, "sessions": 1}, raising=False

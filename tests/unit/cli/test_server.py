@@ -13,7 +13,7 @@ from nudge.errors import NudgeError, RemoteError, Unavailable, WrongPort
 from nudge.setting_table import HOOK, SETTINGS
 from nudge.storage import spool
 
-from .conftest import Nudge, Server
+from .conftest import Nudge, Server, Typed
 
 TOKEN = "t0k3n" * 8
 STATUS = {
@@ -169,7 +169,7 @@ def test_status_of_a_server_that_hangs(nudge: Nudge, server: Server, monkeypatch
 def test_status_of_a_server_that_is_not_up_yet(nudge: Nudge, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """The lock is held and nobody answers: somebody is starting, which is not the same as nobody."""
     server.answers["nudge.status"] = None
-    monkeypatch.setattr("nudge.ipc.lock.is_free", lambda _: False)
+    monkeypatch.setattr("nudge.locks.is_free", lambda _: False)
     outcome = nudge("status")
     assert outcome.code == 4 and "(pid 41) is starting" in outcome.err
     server.endpoints = [None]
@@ -193,7 +193,7 @@ def test_stop(
 ) -> None:
     """It never starts a server, waits until this one has let go of the lock, and says what becomes of the hints."""
     looks = iter([False, False, True])
-    monkeypatch.setattr("nudge.ipc.lock.is_free", lambda _: next(looks))
+    monkeypatch.setattr("nudge.locks.is_free", lambda _: next(looks))
     counts = {"forgotten": 3, "kept": 2} if "--forget" in words else {}
     server.answers["nudge.stop"] = {"stopping": True, "pid": 41, **counts}
     assert nudge("stop", *words).out == line
@@ -203,7 +203,7 @@ def test_stop(
 def test_stop_that_takes_long(nudge: Nudge, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that still finishes its calls is not said to be gone."""
     monkeypatch.setattr(limits, "CALL_TIMEOUT", 0.0)
-    monkeypatch.setattr("nudge.ipc.lock.is_free", lambda _: False)
+    monkeypatch.setattr("nudge.locks.is_free", lambda _: False)
     server.answers["nudge.stop"] = {"stopping": True, "pid": 41}
     assert nudge("stop").out.startswith("✔ stopping the server (pid 41)")
 
@@ -244,6 +244,19 @@ def test_looking_needs_no_settings(nudge: Nudge, server: Server, somewhere: Path
     server.answers = {"nudge.status": STATUS, "nudge.stop": {"stopping": True, "pid": 41}}
     assert nudge(verb).code == 0
     assert nudge("ls").code == 3
+
+
+def test_settings_that_cannot_be_read_turn_recording_off(
+    nudge: Nudge, server: Server, somewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The remedy is to edit the file, or to unset the variable: what the reason names."""
+    server.answers["nudge.status"] = STATUS
+    file = somewhere.parent / "config.toml"
+    file.write_text("port = ")
+    assert f"turn it on with: ${{EDITOR:-vi}} {file}" in nudge("status").out
+    file.unlink()
+    monkeypatch.setenv("NUDGE_MAX_HINTS", "many")
+    assert "turn it on with: unset NUDGE_MAX_HINTS" in nudge("status").out
 
 
 @pytest.mark.parametrize("verb", ["status", "stop", "token"])
@@ -446,11 +459,19 @@ def test_a_fix_that_fixed_nothing_is_not_exit_0(nudge: Nudge, found: list[list[F
     """1 when only warnings are left, 3 with a failure; 0 when there was nothing to fix."""
     found[:] = [[warn("port", "held", "lsof")]]
     outcome = nudge("doctor", "--fix")
-    assert outcome.code == 1 and "nothing was fixed" in outcome.err
+    assert outcome.code == 1 and "nothing was changed: the problems above cannot be fixed" in outcome.err
     found[:] = [[fail("token", "open", "rm token", lambda: "")]]
     assert nudge("doctor", "--fix").code == 3
     found[:] = [[ok("lock", "free")]]
     assert nudge("doctor", "--fix").code == 0
+
+
+def test_a_fix_that_is_declined(nudge: Nudge, found: list[list[Finding]], typed: Typed) -> None:
+    """No is an answer: nothing is changed, and it is not said that there is no fix."""
+    found[:] = [[fail("history", "damaged", "nudge restore x", lambda: "restored", "Restore the backup?")]]
+    typed.lines = ["n"]
+    outcome = nudge("doctor", "--fix")
+    assert (outcome.code, outcome.err) == (3, "Restore the backup? [y/N] nothing was changed\n")
 
 
 def test_the_snapshot(nudge: Nudge, server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 from nudge import limits
 from nudge.errors import Unavailable
 
-from .conftest import HINT, NOTE, Nudge, Server, Terminal
+from .conftest import HINT, NOTE, Nudge, Server, Terminal, Typed
 
 REDACTED = {name: value for name, value in HINT.items() if name != "value"} | {"redacted": True}
 PAYLOAD: dict[str, Any] = {
@@ -177,6 +177,30 @@ def test_import_says_what_it_took_away(nudge: Nudge, server: Server, somewhere: 
     assert nudge("import", "hints.json", "--mode", "replace").out == "✔ imported 2 hints, skipped 0, removed 3\n"
 
 
+@pytest.mark.parametrize(("answer", "code"), [("y", 0), ("n", 3)])
+def test_replacing_all_hints_asks(
+    nudge: Nudge, server: Server, somewhere: Path, typed: Typed, answer: str, code: int
+) -> None:
+    """At a terminal, with the number of hints that are replaced; the other modes remove nothing and do not ask."""
+    (somewhere / "hints.json").write_text(json.dumps(PAYLOAD))
+    components = [{"name": "api", "hint_count": 2}, {"name": "web", "hint_count": 5}]
+    server.answers["nudge.list_components"] = {"components": components}
+    typed.lines = [answer]
+    outcome = nudge("import", "hints.json", "--mode", "replace")
+    said = "" if answer == "y" else "nothing was changed\n"
+    assert (outcome.code, outcome.err) == (code, f"Replace all 7 hints? [y/N] {said}")
+    assert ("nudge.import" in dict(server.calls)) == (answer == "y")
+    for words in (["--mode", "replace", "--yes"], ["--mode", "skip"], []):
+        assert nudge("import", "hints.json", *words).err == ""
+
+
+def test_replacing_nothing_does_not_ask(nudge: Nudge, server: Server, somewhere: Path, typed: Typed) -> None:
+    """Where there is no hint yet, none is removed."""
+    (somewhere / "hints.json").write_text(json.dumps(PAYLOAD))
+    server.answers["nudge.list_components"] = {"components": []}
+    assert typed.lines == [] and nudge("import", "hints.json", "--mode", "replace").err == ""
+
+
 @pytest.mark.parametrize("mode", ["merge", "replace", "skip"])
 def test_import_from_stdin(nudge: Nudge, server: Server, monkeypatch: pytest.MonkeyPatch, mode: str) -> None:
     """`-` is stdin; the mode goes along."""
@@ -189,6 +213,7 @@ def test_import_previous(nudge: Nudge, server: Server, somewhere: Path) -> None:
     """--previous brings back the session before; exit 1 when none is kept."""
     missing = nudge("import", "--previous")
     assert missing.code == 1 and missing.err.startswith("nudge: E_NOT_FOUND (40401): ")
+    assert "a session ends with: nudge stop --forget" in missing.err and missing.err.count("\n") == 1
     runtime = somewhere.parent / "runtime"
     runtime.mkdir()
     (runtime / "previous.json").write_text(json.dumps(PAYLOAD))
@@ -336,11 +361,13 @@ def test_notes_a_large_import_goes_in_pages(
 
 def test_notes_sync(nudge: Nudge, server: Server, somewhere: Path) -> None:
     """A path of the caller's directory; both directions are told."""
+    (somewhere / "other.db").touch()
     outcome = nudge("memory", "sync", "other.db", "--direction", "merge")
     assert outcome.out.splitlines() == ["✔ pulled: 2 created", "✔ pushed: nothing new"]
     assert server.params == {"path": str(somewhere / "other.db"), "direction": "merge", "dry_run": False}
     dry = nudge("memory", "sync", "other.db", "--dry-run")
     assert dry.out.startswith("pulled: ") and dry.err == "nothing was changed (--dry-run)\n"
+    assert nudge("memory", "sync", "new.db", "--direction", "push").code == 0  # which creates it
 
 
 def test_notes_mine(nudge: Nudge, server: Server, somewhere: Path) -> None:
@@ -355,4 +382,4 @@ def test_notes_mine(nudge: Nudge, server: Server, somewhere: Path) -> None:
     ]
     assert server.params["namespace"] == "chats" and len(server.params["memories"]) == 1
     missing = nudge("memory", "mine", "--format", "claude", "missing.json")
-    assert missing.code == 3 and "cannot be read" in missing.err
+    assert missing.code == 2 and "missing.json does not exist" in missing.err

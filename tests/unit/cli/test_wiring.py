@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,11 +12,10 @@ from typing import Any
 
 import pytest
 
-from nudge import config, paths
+from nudge import config, locks, paths
 from nudge.cli import app
 from nudge.clients import cursor, registry
 from nudge.clients.executable import Executable, guard_path
-from nudge.ipc import lock
 from tests.unit.clients.homes import empty_home, only_nudge_on_path, script, tree
 
 
@@ -128,19 +128,24 @@ def test_at_a_terminal_it_asks(nudge: Nudge, home: Path, answers: list[str]) -> 
     declined = nudge("connect", "codex")
     assert declined.code == 3 and tree(home) == {}
     assert declined.err == "Connect Codex like this? [y/N] nothing was changed\n"
-    answers[:] = ["y", "n", "n"]
+    answers[:] = ["y", "n"]
     assert nudge("connect", "codex").code == 0 and ".codex/hooks.json" in tree(home)
 
 
 def test_what_comes_next_is_offered(nudge: Nudge, answers: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Told to everybody, run for those who say so, and never asked of a script."""
+    """Told to everybody, run for those who say so, and never asked of a script. Only Claude Code has transcripts to
+    read."""
     ran: list[str] = []
     main = app.main
     monkeypatch.setattr(app, "main", lambda words: main(words) if words[0] == "connect" else _note(ran, words[0]))
-    answers[:] = ["yes", "yes", "no"]
+    answers[:] = ["yes", "yes"]
     outcome = nudge("connect", "gemini")
+    assert "nudge scan" in outcome.out and "backfill" not in outcome.out + outcome.err
+    assert "Run nudge scan now?" in outcome.err and ran == ["scan"] and answers == []
+    answers[:] = ["yes", "no", "yes"]
+    outcome = nudge("connect", "claude-code")
     assert "nudge scan" in outcome.out and "nudge backfill" in outcome.out
-    assert "Run nudge scan now?" in outcome.err and ran == ["scan"]
+    assert "Run nudge backfill now?" in outcome.err and ran == ["scan", "backfill"]
 
 
 def _note(ran: list[str], name: str) -> int:
@@ -461,7 +466,7 @@ def test_delete_data_asks(nudge: Nudge, home: Path, monkeypatch: pytest.MonkeyPa
 def test_delete_data_stops_the_server_first(nudge: Nudge, monkeypatch: pytest.MonkeyPatch) -> None:
     """With force, and with its session: both are about to go."""
     fill(monkeypatch)
-    held = lock.Flock(os.path.join(paths.runtime_dir(), paths.LOCK))
+    held = locks.Flock(os.path.join(paths.runtime_dir(), paths.LOCK))
     assert held.acquire()
     asked: list[Any] = []
 
@@ -478,7 +483,7 @@ def test_delete_data_stops_the_server_first(nudge: Nudge, monkeypatch: pytest.Mo
 def test_a_server_that_is_there_again_keeps_its_data(nudge: Nudge, monkeypatch: pytest.MonkeyPatch) -> None:
     """An agent that still runs starts one at its next call; deleting under it would lose what it acknowledges."""
     fill(monkeypatch)
-    held = lock.Flock(os.path.join(paths.runtime_dir(), paths.LOCK))
+    held = locks.Flock(os.path.join(paths.runtime_dir(), paths.LOCK))
     assert held.acquire()
     monkeypatch.setattr("nudge.cli.server.stop_server", lambda *_, **__: 0)
     outcome = nudge("disconnect", "--all", "--delete-data", "--yes")
@@ -499,11 +504,12 @@ def test_connect_installs_the_hook_script_and_disconnect_removes_it(nudge: Nudge
 
 def test_a_printed_hook_script_stays(nudge: Nudge) -> None:
     """A configuration that was printed may be pasted later, anywhere: disconnect keeps the script that it names and
-    says so; only deleting all data removes it."""
+    says how to remove it without the data; deleting all data removes it too."""
     script = Path(guard_path())
     nudge("connect", "codex", "--print")
     outcome = nudge("disconnect", "codex")
     assert outcome.out.startswith("✔ nothing was connected\nkept ") and script.exists()
+    assert outcome.out.endswith(f"delete it with: rm {shlex.quote(str(script))}\n")
     nudge("connect", "codex", "--yes")
     assert json.loads(nudge("disconnect", "--all", "--json").out)["kept"] == [str(script)] and script.exists()
     assert nudge("disconnect", "--all", "--delete-data", "--yes").code == 0

@@ -211,7 +211,7 @@ def test_an_old_table_is_replaced_and_goes(text: str) -> None:
 )
 def test_toml_that_no_table_can_follow_is_refused(text: str) -> None:
     """An inline table cannot be added to from below, and is not ours to rewrite."""
-    with pytest.raises(Malformed, match=r"no \[mcp_servers\.nudge\] can follow"):
+    with pytest.raises(Malformed, match=r"cannot be extended with \[mcp_servers\.nudge\]"):
         TOML_FILE.wire(text, text)
 
 

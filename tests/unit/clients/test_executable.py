@@ -60,7 +60,7 @@ def test_a_passing_installation_is_not_wired(cache: str, home: Path, monkeypatch
     (home / cache).mkdir(parents=True)
     script(home / cache / "nudge", "exit 0")
     monkeypatch.setenv("PATH", str(home / cache))
-    with pytest.raises(Invalid, match="install it for good"):
+    with pytest.raises(Invalid, match="install it permanently"):
         executables.find()
 
 

@@ -48,7 +48,7 @@ def test_comments_and_trailing_commas(text: str, value: Any) -> None:
         ('{\n"a": \n}', 3, "expected a value"),
         ('{"a": 1', 1, "expected a comma or }"),
         ('{\n"a": "x\n"}', 2, "control character"),
-        ("{}\n{}", 2, "something follows the end of the document"),
+        ("{}\n{}", 2, "there is text after the end of the document"),
         ("[" * 100, 1, "nested too deep"),
         ("{,}", 1, 'expected a name in "quotes" or }'),
         ('{"a": 01}', 1, "expected a comma or }"),

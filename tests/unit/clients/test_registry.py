@@ -279,6 +279,13 @@ def test_a_prompt_of_gemini_is_what_its_user_typed() -> None:
     assert event is not None and event["content"] == "move the session tokens from redis into postgres"
 
 
+def test_an_unknown_client_may_add_what_any_client_adds() -> None:
+    """What a client put into a prompt is not the user's, also when it cannot be told which client that was."""
+    blocks = "".join(f"<{name}>hidden</{name}>" for name in ("system-reminder", "task-notification", "hook_context"))
+    event = extract(payload("UserPromptSubmit", prompt=f"do {blocks}this"))
+    assert event is not None and (event["client"], event["content"]) == ("unknown", "do this")
+
+
 def test_an_mcp_call_of_gemini_has_server_and_tool() -> None:
     """It joins them with one underscore, and names them beside it."""
     calls = [event for event in map(extract, GEMINI) if event is not None and event["type"] == "mcp_call"]

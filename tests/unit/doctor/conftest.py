@@ -14,7 +14,7 @@ from nudge.config import Settings
 from nudge.doctor.model import Finding, Snapshot
 from nudge.ipc import endpoint
 from nudge.ipc.endpoint import Endpoint
-from nudge.ipc.lock import Flock
+from nudge.locks import Flock
 from tests.harness import free_port
 
 Make = Callable[..., Snapshot]

@@ -83,6 +83,7 @@ def test_what_waits_is_taken_in_by_a_server(make: Make, run: Path) -> None:
     assert levels(data.check_spool(make())) == ["ok"]
     spool.write(str(run), {"event_id": "1"})
     assert only(data.check_spool(make())).fix == "nudge ls"
+    assert only(data.check_spool(make())).message.startswith("1 event waits for a server")
     assert only(data.check_spool(make(settings=Settings({"autostart": False})))).fix == "nudge serve"
     assert levels(data.check_spool(make(status={"pid": 41}))) == ["ok"]
 
@@ -93,7 +94,7 @@ def test_dropped_events_are_reported_until_reset(make: Make, run: Path) -> None:
     _, dropped = data.check_spool(make())
     assert (
         dropped.level == "warn"
-        and dropped.message.startswith("1 events were dropped")
+        and dropped.message.startswith("1 event was dropped: ")
         and dropped.fix == "nudge doctor --fix"
     )
     assert (doctor.fix([dropped])) == [("dropped events", "reset the count of dropped events")]

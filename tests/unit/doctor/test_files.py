@@ -7,7 +7,7 @@ import pytest
 
 from nudge import doctor, paths
 from nudge.doctor import files
-from nudge.ipc.lock import Flock
+from nudge.locks import Flock
 
 from .conftest import Make, levels, mode_of, only
 

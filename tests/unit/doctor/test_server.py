@@ -11,7 +11,7 @@ from nudge import config, doctor, paths
 from nudge.config import Settings
 from nudge.doctor import server
 from nudge.ipc import holder
-from nudge.ipc.lock import Flock
+from nudge.locks import Flock
 from nudge.setting_table import SETTINGS
 from tests.harness import free_port
 

@@ -7,6 +7,7 @@ import json
 from collections.abc import Generator
 from typing import Any, TypeVar
 
+from nudge.hints.import_export import export_components
 from nudge.hints.model import Change, Decision
 from nudge.hints.store import HintStore
 
@@ -44,9 +45,11 @@ def put(
     return hint
 
 
-def exported(store: HintStore, now: float = NOW, **options: Any) -> dict[str, Any]:
-    payload: dict[str, Any] = (store.export(now, **options))["payload"]
-    return payload
+def exported(
+    store: HintStore, now: float = NOW, *, component: str | None = None, reveal: bool = False
+) -> dict[str, Any]:
+    hints = store.live_hints(now, component)
+    return {**store.export_header(hints), "components": export_components(hints, reveal)}
 
 
 def payload_with(hints: dict[str, Any], component: str = "api") -> dict[str, Any]:

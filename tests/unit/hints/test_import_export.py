@@ -309,6 +309,15 @@ def test_malformed_payload_is_refused_whole(payload: Any, field: str) -> None:
     assert refused.value.field == field
 
 
+@pytest.mark.parametrize(
+    ("content", "sentence"), [(8080, "must be a text, an object or a list"), ([8080], "must be a text or an object")]
+)
+def test_what_a_hint_in_a_file_may_be(content: Any, sentence: str) -> None:
+    """The error names all three forms, and inside a list of variants the two that it takes."""
+    with pytest.raises(Invalid, match=f"{sentence}$"):
+        new_store().decide_import(NOW, payload_with({"port": content}), "merge")
+
+
 def test_bad_glob_in_a_payload() -> None:
     """A bad scope keeps its own error."""
     with pytest.raises(ScopeInvalid) as refused:

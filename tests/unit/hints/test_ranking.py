@@ -110,8 +110,12 @@ def test_scores_stay_the_same_for_a_minute() -> None:
         ),
         (hint(last_used_at=NOW - 9 * DAY, use_count=1), ["last used 9d ago", "worked 1 time, last 9d ago"]),
         (
-            hint(last_used_at=NOW, use_count=2, scope={"os": ["linux"]}),
+            hint(last_used_at=NOW, use_count=2, scope={"repo": "git:org/api"}),
             ["recently used (now)", "worked 2 times here, last now"],
+        ),
+        (
+            hint(last_used_at=NOW, use_count=2, scope={"os": ["linux"]}),
+            ["recently used (now)", "worked 2 times, last now"],
         ),
         (hint(last_used_at=NOW, use_count=0), []),
     ],

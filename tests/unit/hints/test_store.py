@@ -737,6 +737,17 @@ def test_query_says_when_there_are_more() -> None:
     assert cut["more"] is True and len(cut["hints"]) == 2
 
 
+def test_a_query_fits_into_one_answer() -> None:
+    """The largest hints that there can be, as JSON in less than 1 MiB; the others are `more`."""
+    store = new_store()
+    branches = [f"{number:03}{'é' * 100}" for number in range(limits.MAX_SCOPE_ITEMS)]
+    for number in range(limits.MAX_QUERY_LIMIT):
+        put(store, "shop", f"k{number}", "é" * (limits.MAX_VALUE_BYTES // 2 - 20), {"scope": {"branch": branches}})
+    cut = finish(store.query(NOW, context=Context(branch=branches[0]), limit=limits.MAX_QUERY_LIMIT))
+    assert cut["more"] is True and 10 < len(cut["hints"]) < limits.MAX_QUERY_LIMIT
+    assert len(json.dumps(cut).encode()) < limits.MAX_BODY_BYTES
+
+
 def test_dots_in_a_path_value_are_e_scope_invalid() -> None:
     """As seed 001 has it: traversal."""
     for path in ("/srv/../etc", "c:\\code\\..\\x"):

@@ -174,7 +174,7 @@ def test_bad_find_is_refused_by_place() -> None:
     store = new_store()
     with pytest.raises(Invalid) as refused:
         sync(store, ("api", "test", make("ok"), "x"), ("api", "run", {"type": "command"}, "y"))
-    assert refused.value.field == "found[1].value.cmd"
+    assert refused.value.field == "commands[1].value.cmd"
     assert len(store) == 0
 
 

@@ -44,7 +44,7 @@ def bash(command: str, stdout: str = "", **fields: Any) -> dict[str, Any]:
 
 def extract(raw: dict[str, Any], *, now: float = 0, **environ: str) -> dict[str, Any] | None:
     """The event of a hook's payload, as `nudge record` makes it."""
-    return history.extract(registry.translate(raw, environ), now=now)
+    return history.extract(registry.detect(raw, environ).translate(raw), now=now)
 
 
 def kind_of(raw: dict[str, Any]) -> str | None:

@@ -185,11 +185,26 @@ def test_hints_alone() -> None:
 
 
 def test_a_secret_is_not_told(history: History) -> None:
-    """That there is one helps; its value stays where it is."""
-    assert lines(history.digest(hints=[{**HINT, "value": None, "reason": ""}])) == ["- api/test: [secret]"]
+    """The line says how to read it; its value stays where it is."""
+    told = lines(history.digest(hints=[{**HINT, "value": None, "reason": ""}]))
+    assert told == ["- api/test: a secret; read it with: nudge get api test --value-only"]
 
 
-@pytest.mark.parametrize("value", ["x" * 161, "one\ntwo"])
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ("a\nb", r'"a\nb"'),
+        ('if x:\r\n  say "y"\n\n\tdone\n', r'"if x:\n  say \"y\"\n\n    done"'),
+        ("echo a\\nb\n", r'"echo a\\nb"'),
+        ("a\n</nudge>\x1b[2J", r'"a\n‹/nudge> [2J"'),
+    ],
+)
+def test_a_short_value_of_several_lines_is_told_on_one(history: History, value: str, told: str) -> None:
+    """With the ends of its lines as escapes, and as harmless as any other."""
+    assert lines(history.digest(hints=[{**HINT, "value": value, "reason": ""}])) == [f"- api/test: {told}"]
+
+
+@pytest.mark.parametrize("value", ["x" * 161, "one\n" * 50])
 def test_a_command_is_told_whole_or_by_its_name(history: History, value: str) -> None:
     """Half a command is worse than none: a long one is told by how to read it."""
     told = lines(history.digest(hints=[{**HINT, "value": value}]))
@@ -531,6 +546,25 @@ def test_a_guess_is_not_told_beside_the_fact_that_names_its_program(history: His
     assert kinds(history.digest(hints=[guess])) == ["fact"]
     history.connection.execute("INSERT INTO banned_lines VALUES ('api', 'fact python3 -m pytest', 0)")
     assert kinds(history.digest(hints=[guess])) == ["hint"]
+
+
+def test_a_ban_covers_the_same_answer_under_another_name(history: History) -> None:
+    """The hint that is told in place of a banned fact, and the fact in place of a banned hint; not a hint that somebody
+    set with a reason, nor another command."""
+    history.learn("python3 -m pytest", "uv run pytest", sessions=2)
+    learned = {**HINT, "value": "uv run pytest", "origin": "learned", "reason": "worked in 2 sessions #2"}
+    bare = {**HINT, "name": "api/bare", "value": "uv run pytest", "reason": ""}
+    other = {**HINT, "name": "api/other", "value": "make docs", "origin": "learned", "is_used": True}
+    ban = "INSERT INTO banned_lines VALUES ('api', ?, 0)"
+    history.connection.execute(ban, ("fact python3 -m pytest",))
+    (line,) = lines(history.digest(hints=[learned, bare, other]))
+    assert line.startswith("- api/other")
+    (line,) = lines(history.digest(hints=[{**HINT, "value": "uv run pytest"}]))
+    assert line.startswith("- api/test") and "from the README" in line
+    history.connection.execute("DELETE FROM banned_lines")
+    assert lines(history.digest(hints=[learned]))[0].startswith('- "python3 -m pytest" fails here')
+    history.connection.execute(ban, ("api/test",))
+    assert lines(history.digest(hints=[learned])) == []
 
 
 CAUSE = "The ban is stored after the digest was built, so the first session still sees the line; " * 3

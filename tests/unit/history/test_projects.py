@@ -28,16 +28,16 @@ def test_a_short_name_stands_for_a_project_while_it_is_unambiguous() -> None:
     connection = filled(*(event(project=project, session_id=project) for project in (X, Y, WEB)))
     found = [projects.find(connection, name) for name in ("web", "x/api", "git:y/api", X, "nothing", None)]
     assert found == [WEB, X, Y, X, "nothing", None]
-    with pytest.raises(Invalid, match="project: api is 2 projects; name one of x/api, y/api"):
+    with pytest.raises(Invalid, match="project: api matches 2 projects; name one of x/api, y/api"):
         projects.find(connection, "api")
 
 
 def test_a_private_name_hides_every_project_that_has_it() -> None:
     """A longer name hides one; where the caller is, nothing of it is hidden."""
     connection = filled(*(event(project=project, session_id=project) for project in (X, Y, WEB)))
-    assert projects.hidden(connection, ["api"]) == {X, Y}
-    assert projects.hidden(connection, ["x/api"]) == {X}
-    assert projects.hidden(connection, ["api", "web"], X) == {Y, WEB}
+    assert projects.find_hidden(connection, ["api"]) == {X, Y}
+    assert projects.find_hidden(connection, ["x/api"]) == {X}
+    assert projects.find_hidden(connection, ["api", "web"], X) == {Y, WEB}
 
 
 def test_a_project_of_which_nothing_is_left_is_forgotten() -> None:

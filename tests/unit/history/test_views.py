@@ -238,21 +238,15 @@ def test_sessions_are_listed_latest_first() -> None:
     assert [told["session_id"] for told in views.sessions(connection, limit=1, offset=1)] == ["abc"]
 
 
-def test_the_store_counts_itself() -> None:
-    """Totals, and by type."""
-    told = views.stats(traced())
-    assert (told["observations"], told["sessions"], told["prompts"], told["injections"]) == (6, 1, 2, 0)
-    assert told["by_type"]["user_prompt"] == 2
-
-
-def test_an_export_page_by_page_holds_everything_once() -> None:
+def test_an_export_page_by_page_holds_everything_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every row of every kind, whatever the size of a page."""
+    monkeypatch.setattr(limits, "EXPORT_PAGE", 2)
     connection = traced()
     store.store_injection(connection, "s1", NOW, [1], "told")
     told: list[dict[str, Any]] = []
     place: str | None = None
     while True:
-        page = views.export(connection, place, 2)
+        page = views.export(connection, place)
         told += page["rows"]
         place = page["next"]
         if place is None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import select
 import shutil
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -13,8 +15,11 @@ import pytest
 
 from nudge import limits, paths
 from nudge.errors import Invalid, RemoteError, Unavailable
-from nudge.ipc.client import Client
-from tests.unit.hook.primaries import HANG_UP, FakePrimary, line
+from nudge.ipc import endpoint, protocol
+from nudge.ipc.client import CallQueue, Client, Request
+from nudge.ipc.connection import Connection
+from nudge.server.operations import OPERATIONS
+from tests.unit.ipc.primaries import HANG_UP, FakePrimary, line
 
 BAD = "a\udcff"  # as Python has a byte of the command line that is no UTF-8
 
@@ -111,3 +116,133 @@ def test_a_server_that_came_up_moments_ago_is_asked_again(directory: str) -> Non
         assert client(directory).call("nudge.status", {}, timeout=0.05) == "late"
     first, second = primary.calls
     assert first["once"] == second["once"] and first["caller"]["deadline"] < second["caller"]["deadline"]
+
+
+def test_a_call_that_every_server_loses_fails_at_last(directory: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After START_TIMEOUT: a call that ends each server which reads it must not end all that come."""
+    monkeypatch.setattr(limits, "START_TIMEOUT", 0.1)
+    with FakePrimary(directory, lambda _call: HANG_UP) as primary, pytest.raises(Unavailable, match="keeps going away"):
+        client(directory).call("nudge.bump", {})
+    assert len(primary.calls) > 1 and len({call["once"] for call in primary.calls}) == 1
+
+
+def test_an_answer_that_has_arrived_counts_after_the_deadline(directory: str) -> None:
+    """The process may have been suspended between its call and the answer; the call was applied."""
+    with FakePrimary(directory, lambda _call: line(result="there")) as primary:
+        queue = call_queue(directory)
+        queue.add(call := Request("nudge.bump", {}, {}))
+        assert queue.advance() == []
+        wait_for_input(queue)
+        call.deadline = 0.0  # long ago on the boot clock
+        queue.receive()
+        assert queue.advance() == [call] and call.outcome() == "there"
+        queue.close()
+    assert len(primary.calls) == 1
+
+
+# Many calls on one connection
+
+
+def call_queue(directory: str) -> CallQueue:
+    def connect() -> Connection:
+        published = endpoint.read(directory)
+        assert published is not None
+        link = Connection(published, None)
+        link.greet("test")
+        return link
+
+    return CallQueue(directory, {"A": "1"}, connect)
+
+
+def wait_for_input(queue: CallQueue) -> None:
+    assert queue.link is not None and select.select([queue.link], [], [], 10.0)[0]
+
+
+def finish(queue: CallQueue) -> list[Request]:
+    """In the order in which they finish."""
+    finished = queue.advance()
+    while queue:
+        queue.receive()
+        finished += queue.advance()
+    queue.close()
+    return finished
+
+
+def test_unanswered_calls_are_sent_again_in_their_order(directory: str) -> None:
+    """Under their own keys, and without those that were answered."""
+    lost = iter((line(result=0), line(result=1), HANG_UP))
+    with FakePrimary(directory, lambda call: next(lost, None) or line(result=call["params"]["n"])) as primary:
+        queue = call_queue(directory)
+        calls = [Request("nudge.bump", {"n": number}, {}) for number in range(5)]
+        for call in calls:
+            queue.add(call)
+        assert finish(queue) == calls
+    assert [call.result for call in calls] == [0, 1, 2, 3, 4]
+    sent_again = [call for call in primary.calls[3:] if call["params"]["n"] >= 2]
+    assert [call["once"] for call in sent_again] == [call.once for call in calls[2:]]
+
+
+def test_no_more_calls_are_in_flight_than_a_server_reads(directory: str) -> None:
+    """The timeout of the others has not begun."""
+    silent = threading.Event()
+    with FakePrimary(directory, lambda _call: line(result=1) if silent.wait(10.0) else None):
+        queue = call_queue(directory)
+        calls = [Request("nudge.status", {}, {}) for _ in range(limits.MAX_CALLS_IN_FLIGHT + 1)]
+        for call in calls:
+            queue.add(call)
+        queue.advance()
+        assert [call.is_sent for call in calls] == [True] * limits.MAX_CALLS_IN_FLIGHT + [False]
+        silent.set()
+        assert finish(queue) == calls
+
+
+def test_a_connection_that_is_refused_as_a_whole_fails_every_call(directory: str) -> None:
+    """PRIMARY answers no call, and says why."""
+    refusal = b'{"id": null, "error": {"code": 40101, "message": "not you", "data": {"reason": "E_UNAUTHORIZED"}}}\n'
+    with FakePrimary(directory, lambda _call: refusal):
+        queue = call_queue(directory)
+        calls = [Request("nudge.status", {}, {}) for _ in range(2)]
+        for call in calls:
+            queue.add(call)
+        assert finish(queue) == calls
+    assert [call.error and call.error.reason for call in calls] == ["E_UNAUTHORIZED"] * 2
+
+
+def test_variables_that_were_asked_for_are_remembered_and_cost_no_time(directory: str) -> None:
+    """A later call sends them unasked; the repeated one has the deadline of the first."""
+    with FakePrimary(directory, answering(line(need_env=["A"]), line(result={}))) as primary:
+        queue = call_queue(directory)
+        assert queue.call(Request("nudge.get_hint", {}, {})) == {}
+        queue.close()
+    first, second = (call["caller"] for call in primary.calls)
+    assert queue.env_names == {"A"} and second["env"] == {"A": "1"} and first["deadline"] == second["deadline"]
+
+
+def test_a_long_operation_does_not_keep_others_from_failing(directory: str) -> None:
+    """PRIMARY is at work: the call that is late fails alone, and the long one still gets its answer."""
+    done = threading.Event()
+
+    def answer(call: dict[str, Any]) -> bytes | None:
+        if call["op"] == "nudge.purge":
+            return b""
+        done.wait(10.0)
+        return b'{"id":%d,"result":"purged"}\n' % (call["id"] - 1)
+
+    with FakePrimary(directory, answer):
+        long_ago = time.time() - limits.START_TIMEOUT - 1
+        os.utime(os.path.join(directory, paths.ENDPOINT), (long_ago, long_ago))
+        queue = call_queue(directory)
+        purge, late = Request("nudge.purge", {}, {}), Request("nudge.status", {}, {}, timeout=0.05)
+        queue.add(purge)
+        queue.add(late)
+        assert queue.advance() == []
+        queue.receive()
+        assert queue.advance() == [late] and isinstance(late.error, Unavailable) and list(queue) == [purge]
+        done.set()
+        assert finish(queue) == [purge] and purge.result == "purged"
+
+
+def test_long_operations_exist() -> None:
+    """Each is in the table of operations, and has more time than the others."""
+    assert OPERATIONS.keys() >= protocol.LONG_OPERATIONS
+    assert Request("nudge.purge", {}, {}).timeout > Request("nudge.get_hint", {}, {}).timeout

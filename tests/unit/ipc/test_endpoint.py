@@ -9,7 +9,7 @@ from nudge import paths
 from nudge.errors import StorageFailed
 from nudge.ipc import endpoint
 from nudge.ipc.endpoint import Endpoint
-from nudge.ipc.lock import Flock
+from nudge.locks import Flock
 
 LEFT = ("changes.log.0123456789abcdef.tmp", "s-0a1b2c.sock", "server.pid.4242.0a1b2c3d", "token.7.0a1b2c3d")
 KEPT = ("changes.log", "previous.json", "s-mine.sock", "server.pid.bak", "token", "token.old", "notes.tmp")

@@ -279,11 +279,11 @@ def test_while_leaving_calls_are_paced_then_sent_away(run: Run) -> None:
 
     async def test(wire: Wire) -> None:
         client = await wire.connect()
-        wire.server.pace = 0.05
+        wire.server.call_delay = 0.05
         began = asyncio.get_running_loop().time()
         client.send({"id": 1, "op": "echo"}, {"id": 2, "op": "role"})
         assert [(await client.receive())["id"] for _ in range(2)] == [2, 1], "the request for the role does not wait"
-        assert asyncio.get_running_loop().time() - began >= wire.server.pace
+        assert asyncio.get_running_loop().time() - began >= wire.server.call_delay
         wire.server.refusing = True
         assert await client.ask({"id": 3, "op": "echo"}) == {"id": 3, "retry": "the server is leaving"}
         assert wire.handler.started == [2, 1]

@@ -237,6 +237,7 @@ def test_directory_names_are_quoted(tmp_path: Path, name: str) -> None:
         {"a\x1b[2Jb/Makefile": "test:\n"},
         {"a\nb/Makefile": "test:\n"},
         {"\u202eab/Makefile": "test:\n"},
+        {"a\u3164b/Makefile": "test:\n"},
         {"Cargo.toml": '[package]\nname = "a; rm -rf ~"\n'},
         {"compose.yaml": "services:\n  'a;b':\n    build: .\n"} | {"x/Makefile": ""},
     ],
@@ -256,7 +257,7 @@ def test_secret_in_a_step(tmp_path: Path) -> None:
 
 def test_unfit_package_names(tmp_path: Path) -> None:
     """A name that a hint could not have gives way to the directory's."""
-    for name in ("x" * 200, "a\u0007b", "", " a"):
+    for name in ("x" * 200, "a\u0007b", "a\u3164b", "", " a"):
         manifest = json.dumps({"name": name, "scripts": {"test": "jest"}})
         assert commands(tmp_path / "dir", {"package.json": manifest}) == {"dir test": "npm test"}
 

@@ -42,7 +42,9 @@ def test_an_expired_note_is_gone_at_once(notes: sqlite3.Connection) -> None:
     """Before the sweep it is found by nothing, and a new note may have its title; the old one is in the archive."""
     old = add(notes, "fleeting", "word", tier="short")
     later = NOW + 30_000
-    assert store.recall(notes, "word", NoteFilter(), 10, later) == [] == store.listed(notes, NoteFilter(), 10, later)
+    assert (
+        store.recall(notes, "word", NoteFilter(), 10, later) == [] == store.list_notes(notes, NoteFilter(), 10, later)
+    )
     with pytest.raises(NotFound):
         store.get(notes, old.id, later)
     new, previous = store.store(notes, Draft(title="fleeting", content="again"), later, LIFETIMES)

@@ -64,7 +64,7 @@ def test_an_attempt_that_travels_keeps_its_state(notes: sqlite3.Connection) -> N
     notes.execute("DELETE FROM notes")
     transfer.Merge(notes, NOW, LIFETIMES).notes(exported)
     assert [one.note.uid for one in journal.open_in_namespace(notes, "api")] == [first.note.uid]
-    listed = journal.listed(notes, journal.AttemptFilter(namespace="api"), 10)
+    listed = journal.list_attempts(notes, journal.AttemptFilter(namespace="api"), 10)
     assert [one.status for one in listed] == ["open", "falsified"]
 
 

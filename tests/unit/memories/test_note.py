@@ -57,6 +57,7 @@ def test_the_defaults() -> None:
         ({"metadata": []}, "metadata"),
         ({"metadata": {"x": "y" * 20_000}}, "metadata"),
         ({"metadata": {"x": "\ud800"}}, "metadata"),
+        ({"namespace": "ap\u3164i"}, "namespace"),
     ],
 )
 def test_what_is_refused(fields: dict[str, Any], field: str) -> None:

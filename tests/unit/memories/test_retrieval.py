@@ -9,6 +9,7 @@ from contextlib import closing
 
 import pytest
 
+from nudge import limits
 from nudge.errors import Invalid
 from nudge.memories import retrieval, scoring, store
 from nudge.memories.note import TIERS, Draft, Lifetimes
@@ -67,7 +68,9 @@ def test_a_query_without_words_is_refused() -> None:
 
 def test_other_factors_move_a_note_by_less_than_a_tenth_of_the_text_score() -> None:
     """Otherwise random priorities and tiers would drown the text."""
-    assert scoring.MOST_BESIDE_TEXT < scoring.BASE / 10
+    most = scoring._PRIORITY * limits.MAX_PRIORITY + scoring._ACCESS * scoring._MOST_ACCESSES
+    most += scoring._CONFIDENCE + scoring._RECENCY + max(scoring._TIER.values()) + max(scoring._KIND.values())
+    assert most < scoring.BASE / 10
 
 
 def test_priority_and_tier_cannot_put_a_worse_match_first(notes: sqlite3.Connection) -> None:
@@ -171,7 +174,7 @@ def test_the_index_of_namespaces_is_not_searched_by_words(notes: sqlite3.Connect
     add(notes, "Vacuum", "postgres vacuum", namespace="db")
     assert found(notes, number) == []
     assert store.search(notes, number, NoteFilter(), 10, NOW) == []
-    assert store.matching(notes, NoteFilter(), number, NOW) == []
+    assert store.find_notes(notes, NoteFilter(), number, NOW) == []
 
 
 def test_all_words_are_all_words(notes: sqlite3.Connection) -> None:
@@ -179,7 +182,7 @@ def test_all_words_are_all_words(notes: sqlite3.Connection) -> None:
     wanted = add(notes, "Vitamin c dosage")
     add(notes, "Vitamin b dosage")
     assert [match.note.id for match in store.search(notes, "vitamin c", NoteFilter(), 10, NOW)] == [wanted]
-    assert [note.id for note in store.matching(notes, NoteFilter(), "vitamin c", NOW)] == [wanted]
+    assert [note.id for note in store.find_notes(notes, NoteFilter(), "vitamin c", NOW)] == [wanted]
     with pytest.raises(Invalid, match="at most 64 different words"):
         store.search(notes, " ".join(f"w{number}" for number in range(65)), NoteFilter(), 10, NOW)
 

@@ -64,7 +64,7 @@ def test_the_filters(notes: sqlite3.Connection) -> None:
         *(NoteFilter(min_priority=6), NoteFilter(until=NOW + 50)),
     ):
         assert titles(store.recall(notes, "word", where, 10, NOW)) == ["one"], where
-        assert [note.draft.title for note in store.listed(notes, where, 10, NOW)] == ["one"]
+        assert [note.draft.title for note in store.list_notes(notes, where, 10, NOW)] == ["one"]
     assert titles(store.recall(notes, "word", NoteFilter(since=NOW + 50), 10, NOW)) == ["two"]
 
 

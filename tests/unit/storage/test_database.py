@@ -20,7 +20,7 @@ import pytest
 
 from nudge import limits
 from nudge.errors import Invalid, StorageFailed, Unavailable
-from nudge.ipc.lock import Flock
+from nudge.locks import Flock
 from nudge.storage import migrations, sqlite
 from nudge.storage.database import Database
 from nudge.storage.sqlite import check, copy_to, on_network, open_readonly

@@ -1,17 +1,28 @@
-"""The application: the event loop runs beside a worker thread."""
+"""The application: repeated calls, deadlines, and an event loop that runs beside a worker thread."""
 
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from nudge import limits
-from nudge.usecases.app import with_loop_turns
+from nudge.clock import boot_seconds
+from nudge.config import Settings
+from nudge.errors import Invalid, Unavailable
+from nudge.server.operations import OPERATIONS
+from nudge.storage.database import Database, find_answer, run_once
+from nudge.usecases.app import App, with_loop_turns
+from nudge.usecases.call import Call
+from nudge.usecases.session import open_in_memory
 
 _ITEMS = 5
 
@@ -62,3 +73,126 @@ def test_a_worker_does_not_depend_on_a_loop_that_has_ended() -> None:
         return with_loop_turns(_work(number) for number in range(_ITEMS))
 
     assert list(asyncio.run(main())) == list(range(_ITEMS))
+
+
+# Repeated calls
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> Iterator[App]:
+    made = App(open_in_memory(Settings({})), OPERATIONS)
+    made.history = Database.open(str(tmp_path / "nudge.db"))
+    yield made
+    made.transfers.close()
+    made.history.close()
+
+
+NOTE = {"title": "Prices are cents", "content": "Never floats"}
+HINT = {"component": "api", "key": "test", "value": "make test"}
+WRITES: list[tuple[str, dict[str, Any]]] = [
+    ("nudge.set_hint", HINT),
+    ("nudge.memory_store", NOTE),
+    ("nudge.backup", {}),
+    ("nudge.purge", {"search": "anything", "confirm": True}),
+    ("nudge.start_session", {}),
+    ("nudge.increment_tool_count", {}),
+    ("nudge.import_begin", {"header": {}, "mode": "merge"}),
+]
+
+
+@pytest.mark.parametrize(("name", "params"), WRITES)
+def test_a_repeated_write_gets_the_first_answer(app: App, name: str, params: dict[str, Any]) -> None:
+    """Under one `once` key, whatever the write changes and wherever its answer is kept; another key is another call."""
+
+    async def main() -> tuple[Any, Any]:
+        call = Call(door="cli", once="k")
+        return await app.execute(name, params, call), await app.execute(name, params, call)
+
+    first, repeated = asyncio.run(main())
+    assert first == repeated
+
+
+def test_a_write_that_is_repeated_while_it_runs_is_done_once(app: App) -> None:
+    """A client that lost its connection sends the call to the same server again; both get the one answer."""
+
+    async def main() -> tuple[Any, Any, Any]:
+        call = Call(door="cli", once="k", session="s")
+        both = await asyncio.gather(*(app.execute("nudge.memory_store", NOTE, call) for _ in range(2)))
+        return *both, await app.execute("nudge.memory_list", {}, replace(call, once=None))
+
+    first, second, listed = asyncio.run(main())
+    assert first == second and len(listed["memories"]) == 1
+
+
+@pytest.mark.parametrize("writes", [WRITES[:2], WRITES[1::-1], WRITES[2:4], WRITES[3:5]])
+def test_a_key_belongs_to_one_call(app: App, writes: list[tuple[str, dict[str, Any]]]) -> None:
+    """A hint's key is refused for a note, and a note's for a hint: nothing is changed by the second call."""
+
+    async def main() -> None:
+        for name, params in writes:
+            await app.execute(name, params, Call(door="cli", once="k"))
+
+    with pytest.raises(Invalid, match="once: was used for another call"):
+        asyncio.run(main())
+
+
+def test_a_failed_write_may_be_repeated(app: App) -> None:
+    """Only answers are kept: what failed was not done."""
+
+    async def main() -> Any:
+        call = Call(door="cli", once="k")
+        with pytest.raises(Unavailable, match="too late"):
+            await app.execute("nudge.memory_store", NOTE, replace(call, deadline=0.0))
+        return await app.execute("nudge.memory_store", NOTE, call)
+
+    assert asyncio.run(main())["id"]
+
+
+def test_a_write_that_waited_past_its_deadline_is_not_applied(app: App) -> None:
+    """Another process held the database: the caller was told long ago that its call failed."""
+
+    async def main() -> int:
+        assert app.history is not None
+        deadline = boot_seconds() + 0.1
+        with closing(sqlite3.connect(app.history.path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            call = Call(door="cli", once="k", deadline=deadline)
+            writing = asyncio.ensure_future(app.execute("nudge.memory_store", NOTE, call))
+            while boot_seconds() <= deadline:
+                await asyncio.sleep(0.01)
+            other.execute("ROLLBACK")
+        with pytest.raises(Unavailable, match="too late"):
+            await writing
+        return len((await app.execute("nudge.memory_list", {}, Call(door="cli")))["memories"])
+
+    assert asyncio.run(main()) == 0
+
+
+def test_the_latest_answers_are_kept(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At most MAX_ANSWERS of them, in the database too."""
+    monkeypatch.setattr(limits, "MAX_ANSWERS", 3)
+
+    def write(connection: sqlite3.Connection) -> list[str]:
+        for number in range(5):
+            run_once(connection, f"k{number}", "f", 1_000.0 + number, lambda _: True)
+        return [key for key in map("k{}".format, range(5)) if find_answer(connection, key, "f") is not None]
+
+    assert app.history is not None
+    assert asyncio.run(app.history.write(write)) == ["k2", "k3", "k4"]
+
+
+def test_the_last_page_of_notes_is_answered_by_the_next_server(app: App) -> None:
+    """The one that stored them died before it answered; its transfer died with it."""
+    call = Call(door="cli", once="k")
+    page = {"memories": [NOTE], "page": 1}
+
+    async def send(app: App, **fields: Any) -> Any:
+        return await app.execute("nudge.memory_import", {**page, **fields}, call)
+
+    begun = asyncio.run(send(app, page=0, memories=[{**NOTE, "title": "Another"}], more=True))
+    call = Call(door="cli", once="last")
+    answer = asyncio.run(send(app, transfer=begun["transfer"]))
+    successor = App(open_in_memory(Settings({})), OPERATIONS)
+    successor.history = app.history
+    assert answer["created"] == 2
+    assert asyncio.run(send(successor, transfer=begun["transfer"])) == answer

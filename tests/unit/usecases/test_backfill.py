@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from nudge import limits
-from nudge.errors import RemoteError, Unavailable
+from nudge.errors import NudgeError, RemoteError, Unavailable
 from nudge.usecases import backfill
 from nudge.usecases.backfill import Backfill, BackfillState, EventFilter
 from tests.unit.clients.transcripts import LONG_AGO, Refusal, Script, Server, Stopped, hook_events, recorded
@@ -227,30 +227,15 @@ def test_a_new_database_gets_everything(desk: Desk) -> None:
     assert desk.backfill()["new"] == 3
 
 
-@pytest.mark.parametrize("busy", [Unavailable("busy"), RemoteError(Unavailable("busy").to_wire())])
-def test_a_busy_server_is_asked_again(desk: Desk, busy: Exception) -> None:
-    """A request that a busy server refuses is repeated."""
+@pytest.mark.parametrize("error", [Unavailable("busy"), RemoteError(Unavailable("busy").to_wire()), Refusal("full")])
+def test_an_error_of_the_server_ends_the_run(desk: Desk, error: NudgeError) -> None:
+    """What was not acknowledged is not written down as read: the next run sends it."""
     desk.script().commands("a")
-    desk.server.fail = [busy, busy]
-    assert desk.backfill()["new"] == 3
-
-
-def test_a_server_that_stays_busy_ends_the_run(desk: Desk) -> None:
-    """What was not acknowledged is not written down as read."""
-    desk.script().commands("a")
-    desk.server.fail = [Unavailable("busy")] * limits.BACKFILL_ATTEMPTS
-    with pytest.raises(Unavailable):
+    desk.server.fail = [error]
+    with pytest.raises(NudgeError):
         desk.backfill()
     assert desk.state().positions == {}
-
-
-def test_a_refusal_is_not_repeated(desk: Desk) -> None:
-    """Errors other than Unavailable end the run without a retry."""
-    desk.script().commands("a")
-    desk.server.fail = [Refusal("the disk is full"), None]
-    with pytest.raises(Refusal):
-        desk.backfill()
-    assert desk.server.fail == [None]
+    assert desk.backfill()["new"] == 3
 
 
 def test_a_file_that_cannot_be_read_is_named(desk: Desk) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from nudge import limits
+from nudge.clients.claude_code import CLIENT as CLAUDE
 from nudge.usecases.call import (
     ANONYMOUS,
-    SESSION_VARIABLE,
     Call,
     ClientProcesses,
     EnvNeeded,
@@ -16,7 +16,7 @@ from nudge.usecases.call import (
     session_of,
 )
 
-FULL = Call(session="meta", env={SESSION_VARIABLE: "environment"}, connection="connection")
+FULL = Call(session="meta", env={CLAUDE.session_variable: "environment"}, connection="connection")
 
 
 @pytest.mark.parametrize(
@@ -24,8 +24,8 @@ FULL = Call(session="meta", env={SESSION_VARIABLE: "environment"}, connection="c
     [
         (FULL, "argument", "argument"),
         (FULL, None, "meta"),
-        (Call(env={SESSION_VARIABLE: "environment"}, connection="connection"), None, "environment"),
-        (Call(env={SESSION_VARIABLE: None}, connection="connection"), None, "connection"),
+        (Call(env={CLAUDE.session_variable: "environment"}, connection="connection"), None, "environment"),
+        (Call(env={CLAUDE.session_variable: None}, connection="connection"), None, "connection"),
         (Call(connection="header"), None, "header"),
         (Call(), None, ANONYMOUS),
     ],
@@ -47,14 +47,14 @@ def test_hooks_replace_a_session_that_was_cleared() -> None:
     """The environment of a server is that of the client's start; by the session there, or by its process, it is found
     which session the client is in by now."""
     clients = ClientProcesses()
-    cleared = Call(env={SESSION_VARIABLE: "old"}, client_process=41)
+    cleared = Call(env={CLAUDE.session_variable: "old"}, client_process=41)
     clients.observe(41, "new")
     assert session_of(clients, cleared) == "new"  # a server that came after the clear, and saw the new one only
     clients.observe(40, "old")
     clients.observe(40, "newer")
     assert session_of(clients, cleared) == "newer"  # started through another program, whose process nobody reports
-    assert session_of(clients, Call(env={SESSION_VARIABLE: "other"}, client_process=43)) == "other"
-    assert agent_session(clients, Call(env={SESSION_VARIABLE: None}, client_process=41)) is None
+    assert session_of(clients, Call(env={CLAUDE.session_variable: "other"}, client_process=43)) == "other"
+    assert agent_session(clients, Call(env={CLAUDE.session_variable: None}, client_process=41)) is None
 
 
 def test_what_a_server_remembers_of_clients_is_bounded() -> None:

@@ -74,7 +74,7 @@ class Machine:
         database.close()
 
     def database(self) -> Database:
-        return Database.open(config.database_file(self.environ), lock_path=str(self.directory / "db.lock"))
+        return Database.open(config.database_file(self.environ))
 
     def told(self, session_id: str | None = "new", source: str | None = "startup", **context: Any) -> str:
         return build_offline_digest(self.environ, {**HERE, **context}, session_id, source).text
@@ -224,7 +224,7 @@ def test_secrets_stay(served: tuple[App, Ask]) -> None:
     meta = {"sensitivity": "secret", "scope": SCOPE}
     app.session.store.apply(app.session.store.decide_set(app.now(), "api", "token", "hunter2", meta).change)
     text = ask()["text"]
-    assert "- api/token: [secret]" in text and "hunter2" not in text
+    assert "- api/token: a secret; read it with: nudge get api token --value-only" in text and "hunter2" not in text
 
 
 def test_the_environment_is_asked_for(served: tuple[App, Ask]) -> None:
@@ -326,7 +326,7 @@ def test_the_last_word_counts(machine: Machine) -> None:
 
 def test_the_hooks_own_environment(machine: Machine) -> None:
     """Scopes that ask for a variable are checked against the environment that the hook runs in."""
-    machine.hint("ci", scope={"env_match": {"CI": "1"}})
+    machine.hint("ci", scope={**SCOPE, "env_match": {"CI": "1"}})
     assert machine.told() == ""
     machine.environ["CI"] = "1"
     assert "api/ci" in machine.told()

@@ -96,6 +96,31 @@ def test_a_second_attempt_in_a_session_is_refused_unless_parallel(service: Servi
     assert service.start("s2") not in (first, second), "another session is not concerned"
 
 
+def test_callers_without_a_session_have_one_open_attempt_in_each_repo(service: Service) -> None:
+    """They share one session, whose attempts elsewhere are not the caller's: neither in the way nor changed. A caller
+    in no known place sees them all."""
+    one, two = (Call(context=Context(project=f"github.com/acme/{name}")) for name in ("one", "two"))
+    first, second = (service("start_ghap", call=call, **PLAN)["id"] for call in (one, two))
+    with pytest.raises(Conflict, match=rf"m{second} is open in this session \(make login fast\)"):
+        service("start_ghap", call=two, **PLAN)
+    assert service("get_active_ghap", call=one)["id"] == first
+    assert "open" not in service("get_active_ghap", call=two)
+    with pytest.raises(Invalid, match=f"m{second}, m{first}"):
+        service("update_ghap", call=Call(), note="which?")
+    assert service("update_ghap", call=one, note="x")["id"] == first
+    assert service("resolve_ghap", call=one, status="abandoned")["id"] == first
+    with pytest.raises(Conflict, match=f"m{first} was resolved before"):
+        service("resolve_ghap", call=one, status="abandoned")
+    assert service("get_active_ghap", call=two)["id"] == second
+
+
+def test_the_refusal_names_another_repo(service: Service) -> None:
+    """A session of its own has one open attempt, wherever it goes."""
+    first = service.start("s1")
+    with pytest.raises(Conflict, match=rf"m{first} is open in this session, for {PROJECT} \(make login"):
+        service("start_ghap", call=Call(context=Context(project="github.com/acme/web")), session_id="s1", **PLAN)
+
+
 def test_update_and_resolve_need_an_id_when_several_are_open(service: Service) -> None:
     """The refusal names them."""
     first, second = service.start("s1"), service.start("s1", parallel=True)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from nudge import limits
+from nudge.clients.claude_code import CLIENT as CLAUDE
 from nudge.config import Settings
 from nudge.context import Context
 from nudge.errors import Invalid, NotFound, SecretRejected, StorageFailed, Unavailable
@@ -19,7 +20,7 @@ from nudge.server.operations import OPERATIONS
 from nudge.storage.database import Database
 from nudge.usecases import memories
 from nudge.usecases.app import App
-from nudge.usecases.call import SESSION_VARIABLE, Call, EnvNeeded
+from nudge.usecases.call import Call, EnvNeeded
 from nudge.usecases.session import open_in_memory
 from tests.unit.history.stored import event
 
@@ -177,7 +178,7 @@ def test_a_note_knows_its_session_and_prompt(service: Service) -> None:
     assert prompt["id"] is not None
     with pytest.raises(EnvNeeded):
         service("store", call=Call(door="mcp", env={}), title="t", content="x")
-    call = Call(door="mcp", client="claude-code", env={SESSION_VARIABLE: "s-1"})
+    call = Call(door="mcp", client="claude-code", env={CLAUDE.session_variable: "s-1"})
     note = service.note(service("store", call=call, title="t", content="x")["id"])
     assert note["origin"] == {"client": "claude-code", "session": "s-1", "prompt": 1} and note["source"] == "claude"
 
@@ -378,7 +379,7 @@ def test_an_ambiguous_name_does_not_tell_private_ones(open_service: Open) -> Non
     with pytest.raises(Invalid) as refused:
         service("list", namespace="web")
     assert refused.value.message == (
-        "namespace: web is 2 namespaces; name one of github.com/one/web, github.com/two/web"
+        "namespace: web matches 2 namespaces; name one of github.com/one/web, github.com/two/web"
     )
     assert service("list", namespace="secret/web")["count"] == 1
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from nudge.errors import Invalid
+from nudge import limits
+from nudge.errors import Invalid, NotFound
+from nudge.ipc.pages import restart_when_unknown
 from nudge.storage.database import Database
-from nudge.usecases.note_import import mine_export
+from nudge.usecases.note_import import mine_export, send_notes
 from tests.contract.ways import InProcess
 
 
@@ -95,3 +97,19 @@ def test_what_cannot_be_read_is_refused(server: Server, tmp_path: Path, format_:
     (tmp_path / "text").write_text("no JSON")
     with pytest.raises(Invalid):
         mine_export(server, format_, str(tmp_path / name))
+
+
+def test_an_import_starts_again_when_the_server_does_not_know_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next server has none of the transfers of one that died: everything is sent once more."""
+    monkeypatch.setattr(limits, "MAX_BULK_NOTES", 1)
+    pages: list[tuple[int, str | None]] = []
+
+    def call(_name: str, params: Mapping[str, Any]) -> Any:
+        pages.append((params["page"], params.get("transfer")))
+        if pages[-1] == (1, "t0"):
+            raise NotFound("this transfer is not known")
+        return {"transfer": f"t{pages.count((0, None)) - 1}"} if params.get("more") else {"imported": 2}
+
+    notes = [{"title": str(number)} for number in range(2)]
+    assert restart_when_unknown(lambda: send_notes(call, iter(notes), (), {})) == {"imported": 2}
+    assert pages == [(0, None), (1, "t0"), (0, None), (1, "t1")]

@@ -14,7 +14,7 @@ from nudge import paths
 from nudge.clock import Clock
 from nudge.config import Settings, Sources
 from nudge.errors import StorageFailed, Unavailable
-from nudge.ipc.lock import Flock
+from nudge.locks import Flock
 from nudge.storage.changelog import ChangeLog, read_log
 from nudge.usecases import session
 

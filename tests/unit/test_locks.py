@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from nudge.ipc.lock import Flock, OwnerLock, is_free
+from nudge.locks import Flock, OwnerLock, is_free
 
 HOLD = """
 import sys
-from nudge.ipc import lock
-held = getattr(lock, sys.argv[1])(sys.argv[2])
+from nudge import locks
+held = getattr(locks, sys.argv[1])(sys.argv[2])
 print(held.acquire(), "filelock" in sys.modules, flush=True)
 sys.stdin.read()
 """
@@ -107,6 +107,24 @@ def test_shares(path: str) -> None:
     assert not is_free(path, shared=False)
     second.release()
     assert is_free(path, shared=False)
+
+
+def test_a_change_waits_for_the_holder(path: str) -> None:
+    """`with` takes the lock when its holder lets go, also when the file was replaced in between."""
+    held, released = Flock(path), threading.Event()
+    assert held.acquire()
+
+    def replace_and_release() -> None:
+        released.set()
+        os.unlink(path)
+        held.release()
+
+    timer = threading.Timer(0.05, replace_and_release)
+    timer.start()
+    with Flock(path):
+        assert released.is_set() and not is_free(path)
+    timer.join()
+    assert is_free(path)
 
 
 def test_a_directory_that_is_gone_has_no_owner(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
-from nudge import paths
+from nudge import __version__, paths
 from nudge.ipc import endpoint
 from nudge.ipc.endpoint import Endpoint
 
@@ -34,7 +34,9 @@ class FakePrimary:
     """`answer` gets each call and gives the bytes to send, for its id where they say 1; None says nothing at all,
     HANG_UP ends the connection."""
 
-    def __init__(self, directory: str, answer: Answer, *, state: str = endpoint.READY) -> None:
+    def __init__(
+        self, directory: str, answer: Answer, *, state: str = endpoint.READY, version: str = __version__
+    ) -> None:
         paths.ensure_private_dir(directory)
         self.calls: list[dict[str, Any]] = []
         self.hellos: list[dict[str, Any]] = []
@@ -45,7 +47,7 @@ class FakePrimary:
         self._listener.listen()
         self._links: list[socket.socket] = []
         self._thread = threading.Thread(target=self._accept, daemon=True)
-        endpoint.publish(directory, Endpoint(os.getpid(), None, path, "", "g", "0", state))
+        endpoint.publish(directory, Endpoint(os.getpid(), None, path, "", "g", version, state))
 
     def __enter__(self) -> FakePrimary:
         self._thread.start()

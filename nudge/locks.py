@@ -1,6 +1,7 @@
 """Advisory file locks. The kernel releases them when their holder dies, also when it is killed.
 
-`Flock` is the standard library's `flock`: the thin path probes, starts servers and joins the session with it.
+`Flock` is the standard library's `flock`: the thin path probes, starts servers and joins the session with it; as a
+context manager it guards a short read-change-write.
 `OwnerLock` is `filelock` on the same kernel lock, for what one process owns for life: PRIMARY's role and the database.
 A lock file is never unlinked, and its descriptor is never inherited (PEP 446).
 """
@@ -9,7 +10,8 @@ from __future__ import annotations
 
 import os
 import sys
-import time
+
+from nudge.clock import poll_until
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,17 +67,22 @@ class Flock:
     def acquire_past_probes(self) -> bool:
         """Take the lock exclusively, waiting a moment for the shared locks of processes that only probe it. Return
         False when another process holds it exclusively."""
-        until = time.monotonic() + _PAST_PROBES
-        while not self.acquire():
-            if not _has_no_owner(self.path) or time.monotonic() > until:
-                return False
-            time.sleep(_POLL)
-        return True
+        poll_until(lambda: self.acquire() or not _has_no_owner(self.path), _PAST_PROBES, _POLL)
+        return self.fd is not None
 
     def release(self) -> None:
         if self.fd is not None:
             os.close(self.fd)
             self.fd = None
+
+    def __enter__(self) -> Flock:
+        """Take the lock exclusively, and wait for its holder."""
+        while not self.acquire(wait=True):
+            pass  # the file was replaced while this process waited
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
 
 
 class OwnerLock:

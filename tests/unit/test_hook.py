@@ -15,15 +15,14 @@ from typing import Any
 
 import pytest
 
-from nudge import hook, limits, paths
+from nudge import __version__, hook, limits, locks, paths
 from nudge.history.digest import Digest
-from nudge.ipc import endpoint, lock, spawn
+from nudge.ipc import endpoint, spawn
 from nudge.storage import spool
 from tests.harness import TIMEOUT
 from tests.unit.history.payloads import CLAUDE_CODE, CODEX, GEMINI, OPENCODE, bash, extract, failure, payload, tool
+from tests.unit.ipc.primaries import Answer, FakePrimary, error, line, result
 from tests.unit.test_thin_path import HEAVY, ROOT, loaded_by, top_levels
-
-from .primaries import Answer, FakePrimary, error, line, result
 
 SESSION_ID = "550e8400-e29b-41d4-a716-446655440000"
 START = payload("SessionStart", source="startup", transcript_path="/home/u/.claude/x.jsonl")
@@ -536,7 +535,7 @@ def test_no_server_is_started_against_the_setting(run: Run, started: list[str]) 
 
 def test_no_server_is_started_beside_another(run: Run, runtime: str, started: list[str]) -> None:
     """The lock says that there is one, though it does not answer yet."""
-    held = lock.Flock(os.path.join(runtime, paths.LOCK))
+    held = locks.Flock(os.path.join(runtime, paths.LOCK))
     assert held.acquire()
     assert run(START) == 0
     held.release()
@@ -560,6 +559,21 @@ def test_only_a_session_starts_a_server(run: Run, started: list[str]) -> None:
     """Not each command of an agent."""
     assert run(bash("ls")) == run(PROMPT) == 0
     assert started == []
+
+
+@pytest.mark.parametrize(("version", "expected"), [("0.0.1", ["g"]), (__version__, []), ("9.0.0", [])])
+def test_an_older_server_is_replaced(
+    run: Run, runtime: str, monkeypatch: pytest.MonkeyPatch, version: str, expected: list[str]
+) -> None:
+    """After any event: versions are compared with each connection. The event is the older server's."""
+    generations: list[str] = []
+    monkeypatch.setattr(spawn, "start_successor", lambda _directory, generation: generations.append(generation))
+    held = locks.Flock(os.path.join(runtime, paths.LOCK))
+    assert held.acquire()
+    with FakePrimary(runtime, answering(), version=version) as primary:
+        assert run(bash("ls")) == 0
+    held.release()
+    assert len(primary.calls) == 1 and generations == expected
 
 
 # Cost
