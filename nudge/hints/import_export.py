@@ -10,11 +10,10 @@ from typing import Any, Self
 from nudge import limits
 from nudge.clock import iso
 from nudge.errors import Invalid
-from nudge.hints.fields import parse_choice, parse_name, parse_object, parse_text, printable, require
+from nudge.hints.fields import encode, parse_choice, parse_name, parse_object, parse_text, printable, require
 from nudge.hints.index import HintIndex
 from nudge.hints.model import Change, Decision, Hint, Identity, hint_from_wire, next_version, parse_timestamp
 from nudge.hints.quotas import Admission
-from nudge.hints.value import encode
 
 SCHEMA_VERSION = "1.1"
 SINGLE_VERSION = "1.0"  # the version of a payload without lists of variants

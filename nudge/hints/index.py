@@ -1,18 +1,26 @@
-"""The hints of a store in memory: looked up by identity, component, key, tag and word, and in the order of scores."""
+"""The hints of a store in memory: looked up by identity, component, key, tag and word, and in the order of scores.
+
+`TextQuery` is what a user writes to look hints up by words: terms, phrases and prefixes.
+"""
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
-from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Set
-from heapq import heapify, heappop
-from operator import attrgetter
+import re
+from collections.abc import Collection, Generator, Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass
+from math import log
+from typing import Self
 
-from nudge.hints import ranking
+from nudge import limits
+from nudge.errors import Invalid
+from nudge.hints.fields import parse_text
 from nudge.hints.model import Change, Hint, Identity
-from nudge.hints.text_index import TextIndex, TextQuery
-from nudge.scoring import half_life
+from nudge.hints.ranking import ScoreOrder
+from nudge.words import content_words, has_word, split_words, stem
 
 Shelf = dict[Identity, Hint]
+
+_CHUNK = re.compile(r'"([^"]*)"?(\*?)|([^\s"]+)')
 
 
 class HintIndex:
@@ -25,7 +33,7 @@ class HintIndex:
         self._by_key: dict[str, Shelf] = {}
         self._by_tag: dict[str, Shelf] = {}
         self._env_names: dict[str, int] = {}  # environment variables in scopes, and in how many
-        self._order = _Order()
+        self._order = ScoreOrder()
         self._words = TextIndex()
         for hint in hints:
             self._put(hint)
@@ -54,7 +62,7 @@ class HintIndex:
     def dismantle(self) -> None:
         """Free an index that is no longer read, hint by hint, on a worker thread: freed at once, thousands of hints
         would hold the interpreter lock for 15 ms."""
-        self._order, self._words = _Order(), TextIndex()
+        self._order, self._words = ScoreOrder(), TextIndex()
         hints = list(self)
         for shelves in (self._by_key, self._by_tag, self._variants, self._all):
             shelves.clear()
@@ -169,71 +177,183 @@ def _take_off(shelves: dict[str, Shelf], name: str, identity: Identity) -> None:
         del shelves[name]
 
 
-class _Order:
-    """The hints sorted by score, as of one minute. Built when a query first needs it, then kept up to date.
+# Words
 
-    To move to a new minute is cheap: only the part of each score that decays is multiplied.
-    """
+
+class TextIndex:
+    """Which hints have a word. Built by the first search by words, then kept up to date."""
 
     def __init__(self) -> None:
-        self._minute: float | None = None
-        self._sorted: list[_Entry] = []
-        self._entries: dict[Identity, _Entry] = {}
+        self._is_used = False
+        self._is_built = False
+        self._hints: dict[str, set[Identity]] = {}  # by word, as it is written
+        self._by_stem: dict[str, set[str]] = {}
+        self._words: dict[Identity, list[str]] = {}
+        self._long: set[Identity] = set()  # hints with more than INDEXED_WORDS words
 
-    def walk(self, index: Iterable[Hint], now: float) -> Iterator[Hint]:
-        self._refresh(index, now)
-        return (entry.hint for entry in self._sorted)
+    def build(self, index: HintIndex) -> Generator[None, None, None]:
+        """Index all hints, in slices. A hint that is put while this pauses is added by `add`."""
+        self._is_used = True
+        slices = Slices()
+        for hint in [] if self._is_built else list(index):
+            if hint.identity in index and hint.identity not in self._words:
+                self.add(index.get(hint.identity))
+            if slices.due(len(hint.blob)):
+                yield
+        self._is_built = True
 
-    def best_first(self, index: Iterable[Hint], hints: Iterable[Hint], now: float) -> Iterator[Hint]:
-        self._refresh(index, now)
-        heap = [(self._entries[hint.identity].key, hint) for hint in hints]  # no two keys are equal
-        heapify(heap)
-        while heap:
-            yield heappop(heap)[1]
+    def find(self, query: TextQuery) -> list[Set[Identity]]:
+        """Return the hints that have it for each word of the query, fewest first. Hints with more words than are
+        indexed are in each group."""
+        groups = [
+            self._with_any(self._spellings(word, is_prefix=term.is_prefix and word is term.words[-1]))
+            for term in query.terms
+            for word in term.words
+        ]
+        return sorted(groups, key=len)
 
-    def heaviest_first(self, index: Iterable[Hint], weights: Mapping[Identity, float], now: float) -> list[Hint]:
-        self._refresh(index, now)
-        entries = [entry for identity in weights if (entry := self._entries.get(identity)) is not None]
-        return [entry.hint for entry in sorted(entries, key=lambda entry: (-weights[entry.hint.identity], entry.key))]
+    def weigh(self, words: Iterable[str]) -> Generator[None, None, dict[Identity, float]]:
+        """Return a weight for each hint with any of the words: the more and the rarer its words, the higher. A hint
+        that is removed while this pauses may be among them."""
+        weights: dict[Identity, float] = {}
+        groups = (self._with_any(self._spellings(word, is_prefix=False)) for word in words)
+        for group in sorted(filter(None, groups), key=len):
+            weight = log(1 + len(self._words) / len(group))
+            is_full = len(weights) >= limits.RANKED_HINTS
+            for identity in weights.keys() & group if is_full else group:
+                weights[identity] = weights.get(identity, 0.0) + weight
+            yield
+        return weights
+
+    def is_indexed(self, hint: Hint) -> bool:
+        return hint.identity not in self._long
 
     def add(self, hint: Hint) -> None:
-        if self._minute is not None:
-            entry = self._entries[hint.identity] = _Entry(hint, self._minute)
-            insort(self._sorted, entry, key=_KEY)
+        if not self._is_used:
+            return
+        words = list(dict.fromkeys(word for _, text in hint.texts for word in split_words(text)))
+        if len(words) > limits.INDEXED_WORDS:
+            self._long.add(hint.identity)
+            words = words[: limits.INDEXED_WORDS]
+        self._words[hint.identity] = words
+        for word in words:
+            if word not in self._hints:
+                self._hints[word] = set()
+                self._by_stem.setdefault(stem(word), set()).add(word)
+            self._hints[word].add(hint.identity)
 
     def discard(self, hint: Hint) -> None:
-        if self._minute is not None:
-            del self._sorted[bisect_left(self._sorted, self._entries.pop(hint.identity).key, key=_KEY)]
+        for word in self._words.pop(hint.identity, ()):
+            self._hints[word].discard(hint.identity)
+            if not self._hints[word]:
+                del self._hints[word]
+                self._by_stem[stem(word)].discard(word)
+                if not self._by_stem[stem(word)]:
+                    del self._by_stem[stem(word)]
+        self._long.discard(hint.identity)
 
-    def _refresh(self, index: Iterable[Hint], now: float) -> None:
-        minute = now - now % ranking.MINUTE
-        if minute == self._minute:
-            return
-        if self._minute is None or minute < self._minute:
-            self._entries = {hint.identity: _Entry(hint, minute) for hint in index}
-            self._sorted = list(self._entries.values())
-        else:
-            for entry in self._sorted:
-                entry.move(minute)
-        self._minute = minute
-        self._sorted.sort(key=_KEY)  # linear when it was sorted a minute before
+    def _spellings(self, word: str, *, is_prefix: bool) -> Iterable[str]:
+        if is_prefix:
+            return [spelling for spelling in self._hints if spelling.startswith(word)]
+        return self._by_stem.get(stem(word), ())
 
-
-class _Entry:
-    __slots__ = ("_fading", "_since", "_steady", "hint", "key")
-
-    def __init__(self, hint: Hint, minute: float) -> None:
-        self.hint = hint
-        self._since = max(minute, hint.updated_at, hint.last_used_at or 0.0)
-        self._steady, self._fading = ranking.score_parts(hint, self._since)
-        score = self._steady + self._fading if self._since == minute else ranking.score(hint, minute)
-        self.key: ranking.OrderKey = (-score, -hint.updated_at, hint.identity)
-
-    def move(self, minute: float) -> None:
-        """Move to a later minute, with less work than computing the score again."""
-        if minute >= self._since:
-            score = self._steady + self._fading * half_life(minute - self._since)
-            self.key = (-score, self.key[1], self.key[2])
+    def _with_any(self, words: Iterable[str]) -> Set[Identity]:
+        groups = [self._hints[word] for word in words]
+        return groups[0] if len(groups) == 1 and not self._long else self._long.union(*groups)
 
 
-_KEY = attrgetter("key")
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A word, or several adjacent words; the last one may be a prefix."""
+
+    words: tuple[str, ...]
+    is_prefix: bool
+
+    def is_in(self, words: Sequence[str]) -> bool:
+        *first, last = self.words
+        if not first and not self.is_prefix:
+            return stem(last) in map(stem, words)
+        return any(
+            all(stem(expected) == stem(word) for expected, word in zip(first, words[at:], strict=False))
+            and self._ends_with(last, words[at + len(first)])
+            for at in range(len(words) - len(first))
+        )
+
+    def is_in_text(self, text: str) -> bool:
+        """`is_in` for a text. A single ASCII word is searched without splitting the text."""
+        word = self.words[0]
+        if len(self.words) == 1 and not self.is_prefix and word.isascii() and text.isascii():
+            return has_word(text.lower(), word)
+        return self.is_in(split_words(text))
+
+    def _ends_with(self, last: str, word: str) -> bool:
+        return word.startswith(last) if self.is_prefix else stem(last) == stem(word)
+
+
+@dataclass(frozen=True, slots=True)
+class TextQuery:
+    """Terms that must all be in a hint, in any order and in any of its texts. For a question, which has several terms,
+    hints with only some of the words in `any_of` follow those with all terms."""
+
+    terms: tuple[Term, ...]
+    any_of: tuple[str, ...] = ()
+
+    @classmethod
+    def parse(cls, raw: object, field: str = "text") -> Self:
+        """Parse `docker build`, `"adjacent words"`, `dock*`; a name such as `http-proxy` means its parts as adjacent
+        words. Raises Invalid for a text without a word."""
+        terms = []
+        text = parse_text(raw, field, limits.MAX_QUERY_TEXT_CHARS, lines=True)
+        for phrase, star, chunk in _CHUNK.findall(text):
+            if words := split_words(phrase or chunk):
+                terms.append(Term(tuple(words), bool(star) or chunk.endswith("*")))
+        if not terms:
+            raise Invalid("must contain a word", field=field)
+        any_of = _words_of_question(text) if len(terms) >= limits.QUESTION_WORDS else ()
+        return cls(tuple(dict.fromkeys(terms)), any_of)
+
+    @property
+    def has_phrases(self) -> bool:
+        return any(len(term.words) > 1 for term in self.terms)
+
+    def matches(self, texts: Iterable[tuple[str, str]]) -> bool:
+        """Whether each term is in one of the texts, which come with the names of their fields."""
+        split = [split_words(text) for _, text in texts]
+        return all(any(term.is_in(words) for words in split) for term in self.terms)
+
+    def words_in(self, texts: Iterable[tuple[str, str]]) -> list[str]:
+        """Those of `any_of` that are in the texts."""
+        stems = {stem(word) for _, text in texts for word in split_words(text)}
+        return [word for word in self.any_of if stem(word) in stems]
+
+    def first_field(self, texts: Iterable[tuple[str, str]]) -> str | None:
+        """The first field with one of the terms."""
+        for name, text in texts:
+            if any(term.is_in_text(text) for term in self.terms):
+                return name
+        return None
+
+
+def _words_of_question(text: str) -> tuple[str, ...]:
+    """The words without stop words, each once; two spellings of one stem are one word."""
+    words = {stem(word): word for part in content_words(text) for word in split_words(part)}
+    return tuple(words.values())[: limits.MAX_QUESTION_WORDS]
+
+
+class Slices:
+    """Counts work in hints and in characters, since a hundred hints may have eight kilobytes or eight hundred."""
+
+    __slots__ = ("_chars", "_hints")
+
+    def __init__(self) -> None:
+        self._hints = self._chars = 0
+
+    def due(self, chars: int) -> bool:
+        """Count one more hint with this many characters; return whether the slice is full, so that it is time to
+        pause."""
+        self._hints += 1
+        self._chars += chars
+        if self._hints < limits.HINTS_PER_SLICE and self._chars < limits.CHARS_PER_SLICE:
+            return False
+        self._hints = self._chars = 0
+        return True

@@ -10,9 +10,19 @@ from typing import Any, Self
 from nudge import limits
 from nudge.clock import SESSION, iso, parse_lifetime
 from nudge.errors import Invalid
-from nudge.hints.fields import parse_choice, parse_list, parse_number, parse_object, parse_text, parse_whole, require
+from nudge.hints.fields import (
+    fresh,
+    parse_choice,
+    parse_list,
+    parse_number,
+    parse_object,
+    parse_text,
+    parse_value,
+    parse_whole,
+    require,
+    search_text,
+)
 from nudge.hints.scope import Scope, parse_scope, scope_of
-from nudge.hints.value import fresh, parse_value, search_text
 
 # Component, key and the scope's key: unique for each variant.
 Identity = tuple[str, str, str]

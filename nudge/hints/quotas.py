@@ -9,9 +9,9 @@ from typing import Any
 
 from nudge import limits
 from nudge.errors import QuotaExceeded, SecretRejected
+from nudge.hints.fields import value_texts
 from nudge.hints.index import HintIndex
 from nudge.hints.model import SECRET, Change, Hint, Identity
-from nudge.hints.value import value_texts
 from nudge.security.secrets import find_secret
 
 _SHORTEST_SECRET = 8  # characters; no rule matches a shorter text, and a value may have thousands of them

@@ -1,4 +1,4 @@
-"""The score of an eligible hint, and the reasons for it.
+"""The score of a hint with the reasons for it, and the order of all hints by score.
 
 Ages count in whole minutes. With a half-life of a week that changes a score by less than 0.00003, and the order of all
 hints stays the same for a minute, so that a query can walk it and stop at the first matches.
@@ -6,7 +6,11 @@ hints stays the same for a minute, so that a query can walk it and stop at the f
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from heapq import heapify, heappop
+from operator import attrgetter
 from typing import Any
 
 from nudge import limits
@@ -17,7 +21,7 @@ from nudge.scoring import WEEK, explain, half_life, saturation
 WEIGHTS = {"frecency": 0.30, "priority": 0.20, "confidence": 0.20, "specificity": 0.20, "recency": 0.10}
 _FRECENCY, _PRIORITY, _CONFIDENCE, _SPECIFICITY, _RECENCY = WEIGHTS.values()
 CONDITIONS_OF_FULL_SPECIFICITY = 5
-MINUTE = 60.0
+_MINUTE = 60.0
 
 OrderKey = tuple[float, float, Identity]
 _Components = tuple[float, float, float, float, float]
@@ -43,11 +47,11 @@ def rank(hint: Hint, reasons: list[str], now: float) -> Ranked:
 
 def score(hint: Hint, now: float) -> float:
     """The weighted sum of the components."""
-    steady, fading = score_parts(hint, _minute(now))
+    steady, fading = _score_parts(hint, _minute(now))
     return steady + fading
 
 
-def score_parts(hint: Hint, moment: float) -> tuple[float, float]:
+def _score_parts(hint: Hint, moment: float) -> tuple[float, float]:
     """Return the constant part of the score, and the part that halves every week, at an exact moment."""
     return _weighted(_components(hint, moment))
 
@@ -64,7 +68,7 @@ def score_components(hint: Hint, now: float) -> dict[str, float]:
 
 
 def _minute(now: float) -> float:
-    return now - now % MINUTE
+    return now - now % _MINUTE
 
 
 def _components(hint: Hint, moment: float) -> _Components:
@@ -98,3 +102,76 @@ def usage_reasons(hint: Hint, now: float) -> list[str]:
     if "priority" in hint.meta:
         reasons.append(f"priority {hint.meta['priority']}")
     return reasons
+
+
+# The order of all hints
+
+
+class ScoreOrder:
+    """The hints sorted by score, as of one minute. Built when a query first needs it, then kept up to date.
+
+    To move to a new minute is cheap: only the part of each score that decays is multiplied.
+    """
+
+    def __init__(self) -> None:
+        self._minute: float | None = None
+        self._sorted: list[_OrderEntry] = []
+        self._entries: dict[Identity, _OrderEntry] = {}
+
+    def walk(self, index: Iterable[Hint], now: float) -> Iterator[Hint]:
+        self._refresh(index, now)
+        return (entry.hint for entry in self._sorted)
+
+    def best_first(self, index: Iterable[Hint], hints: Iterable[Hint], now: float) -> Iterator[Hint]:
+        self._refresh(index, now)
+        heap = [(self._entries[hint.identity].key, hint) for hint in hints]  # no two keys are equal
+        heapify(heap)
+        while heap:
+            yield heappop(heap)[1]
+
+    def heaviest_first(self, index: Iterable[Hint], weights: Mapping[Identity, float], now: float) -> list[Hint]:
+        self._refresh(index, now)
+        entries = [entry for identity in weights if (entry := self._entries.get(identity)) is not None]
+        return [entry.hint for entry in sorted(entries, key=lambda entry: (-weights[entry.hint.identity], entry.key))]
+
+    def add(self, hint: Hint) -> None:
+        if self._minute is not None:
+            entry = self._entries[hint.identity] = _OrderEntry(hint, self._minute)
+            insort(self._sorted, entry, key=_KEY)
+
+    def discard(self, hint: Hint) -> None:
+        if self._minute is not None:
+            del self._sorted[bisect_left(self._sorted, self._entries.pop(hint.identity).key, key=_KEY)]
+
+    def _refresh(self, index: Iterable[Hint], now: float) -> None:
+        minute = _minute(now)
+        if minute == self._minute:
+            return
+        if self._minute is None or minute < self._minute:
+            self._entries = {hint.identity: _OrderEntry(hint, minute) for hint in index}
+            self._sorted = list(self._entries.values())
+        else:
+            for entry in self._sorted:
+                entry.move(minute)
+        self._minute = minute
+        self._sorted.sort(key=_KEY)  # linear when it was sorted a minute before
+
+
+class _OrderEntry:
+    __slots__ = ("_fading", "_since", "_steady", "hint", "key")
+
+    def __init__(self, hint: Hint, minute: float) -> None:
+        self.hint = hint
+        self._since = max(minute, hint.updated_at, hint.last_used_at or 0.0)
+        self._steady, self._fading = _score_parts(hint, self._since)
+        value = self._steady + self._fading if self._since == minute else score(hint, minute)
+        self.key: OrderKey = (-value, -hint.updated_at, hint.identity)
+
+    def move(self, minute: float) -> None:
+        """Move to a later minute, with less work than computing the score again."""
+        if minute >= self._since:
+            value = self._steady + self._fading * half_life(minute - self._since)
+            self.key = (-value, self.key[1], self.key[2])
+
+
+_KEY = attrgetter("key")

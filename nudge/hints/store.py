@@ -13,7 +13,7 @@ from nudge.clock import SESSION
 from nudge.context import Context, describe_scope, project_of
 from nudge.errors import Conflict, Invalid, NotFound
 from nudge.hints import import_export, sync
-from nudge.hints.fields import parse_name, parse_text, parse_whole
+from nudge.hints.fields import fresh, parse_name, parse_text, parse_value, parse_whole
 from nudge.hints.import_export import IncomingHint
 from nudge.hints.index import HintIndex
 from nudge.hints.model import (
@@ -27,12 +27,10 @@ from nudge.hints.model import (
     parse_meta,
     parse_ttl,
 )
-from nudge.hints.not_found import no_such_hint, no_such_variant, no_variant_here
 from nudge.hints.quotas import Admission
 from nudge.hints.ranking import Ranked, order_key, rank
 from nudge.hints.scope import parse_scope, scope_of
-from nudge.hints.search import HintFilter, search
-from nudge.hints.value import fresh, parse_value
+from nudge.hints.search import HintFilter, no_such_hint, no_such_variant, no_variant_here, search
 
 _NOTHING_TO_LOWER = "nothing to lower: no use of it is counted; if it is wrong, set it right or delete it"
 

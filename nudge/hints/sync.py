@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from nudge.hints.fields import parse_name
+from nudge.hints.fields import fresh, parse_name, parse_value
 from nudge.hints.index import HintIndex
 from nudge.hints.model import Change, Decision, Hint, Identity, merge_meta, next_version, parse_meta
 from nudge.hints.quotas import Admission
 from nudge.hints.scope import Scope
-from nudge.hints.value import fresh, parse_value
 
 Entry = tuple[object, object, object, object]  # component, key, value, meta
 # The files that entries depend on, by component and key: see `Hint.basis`.

@@ -12,7 +12,7 @@ from pydantic import Field
 from nudge import limits
 from nudge.clock import ago
 from nudge.context import Context
-from nudge.hints.value import search_text
+from nudge.hints.fields import search_text
 from nudge.history import facts, projects
 from nudge.history.digest_lines import hint_value_text, short_name
 from nudge.history.ledger import IDENTITY, Line

@@ -14,9 +14,9 @@ from nudge import limits
 from nudge.context import Context, is_project
 from nudge.errors import Invalid
 from nudge.hints import ranking
+from nudge.hints.fields import fresh
 from nudge.hints.model import Hint
 from nudge.hints.scope import Verdict
-from nudge.hints.value import fresh
 from nudge.history import facts, views
 from nudge.history.search import explain_observations
 from nudge.memories import explain as explaining

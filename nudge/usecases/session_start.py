@@ -129,8 +129,8 @@ def stored_lines(
 def hint_rows(hits: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """The results of a query as `digest.build` takes them: the best of several variants, a secret without its value.
     A hint whose file is not in this clone is left out."""
+    from nudge.hints.fields import search_text
     from nudge.hints.sync import LEARNED_BY, SCANNED_BY, is_guess
-    from nudge.hints.value import search_text
 
     origins = {SCANNED_BY: hint_selection.SCANNED, LEARNED_BY: hint_selection.LEARNED}
     rows: dict[str, dict[str, Any]] = {}

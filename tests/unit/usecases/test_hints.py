@@ -10,7 +10,7 @@ import pytest
 
 from nudge import limits
 from nudge.config import Settings
-from nudge.hints.text_index import TextIndex
+from nudge.hints.index import TextIndex
 from nudge.server.operations import OPERATIONS
 from nudge.usecases.app import App
 from nudge.usecases.call import Call

@@ -6,8 +6,8 @@ import pytest
 
 from nudge import limits
 from nudge.errors import Invalid
+from nudge.hints.index import TextQuery
 from nudge.hints.store import HintStore
-from nudge.hints.text_index import TextQuery
 
 from .builders import NOW, finish, found_by, new_store, put
 
