@@ -1,4 +1,4 @@
-"""The reverse of `nudge.memories.toon`, which only writes."""
+"""The reverse of `nudge.memories.note.dump_toon`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _HEADER = re.compile(r"(\w+)\[(.*)\]:")
 
 
 def parse(text: str) -> dict[str, Any]:
-    """Return what `toon.dump` wrote: scalars and rows as text, an empty value as null."""
+    """Return what `dump_toon` wrote: scalars and rows as text, an empty value as null."""
     lines = text.split("\n")
     response: dict[str, Any] = {}
     if not _HEADER.fullmatch(lines[0]):

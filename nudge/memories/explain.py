@@ -11,22 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from nudge.memories.note import Note, rfc3339
-from nudge.memories.scoring import Score
+from nudge.memories.ranking import COMPONENTS, Score
 
 INVALID_ARGUMENT, NOT_FOUND, PROJECT_MISMATCH = "INVALID_ARGUMENT", "NOT_FOUND", "PROJECT_MISMATCH"
 QUERY, ID_LOOKUP, BOTH = "query", "id_lookup", "query+id_lookup"
 NAME_LOOKUP, INJECTION = "name_lookup", "injection"
-COMPONENTS = (
-    "base",
-    "recency",
-    "kind_bonus",
-    "semantic_boost",
-    "priority",
-    "access",
-    "confidence",
-    "tier",
-    "namespace",
-)
 
 
 @dataclass(frozen=True, slots=True)

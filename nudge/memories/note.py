@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -25,9 +25,16 @@ KINDS = (
 SOURCES = ("user", "claude", "agent", "hook", "api", "cli", "import", "consolidation", "system")
 RELATIONS = ("related_to", "supersedes", "contradicts", "derived_from")
 GLOBAL = "global"
+TOON_FIELDS = (
+    *("id", "title", "tier", "namespace", "priority", "confidence", "score", "access_count", "tags", "source"),
+    *("created_at", "updated_at"),
+)
+COMPACT_TOON_FIELDS = ("id", "title", "tier", "namespace", "priority", "score", "tags")
 
 _ID = re.compile(r"m?([1-9][0-9]{0,17})")
 _LISTED_METADATA = ("domain", "outcome", "confidence_tier")  # of an attempt
+_TOON_ESCAPES = {"\\": "\\\\", "|": "\\|", "\n": "\\n", "\r": "\\r"}
+_TOON_SPECIAL = re.compile(r"[\\|\n\r]")
 _CHANGEABLE = (
     *("title", "content", "tier", "namespace", "tags", "kind", "priority", "confidence", "source", "metadata"),
     "expires_at",
@@ -318,3 +325,51 @@ def check_choice(value: object, allowed: tuple[str, ...], name: str) -> str:
     if value not in allowed:
         raise Invalid(f"must be one of {', '.join(allowed)}", field=name)
     return str(value)
+
+
+# Lists of notes as text
+
+
+def dump_toon(response: Mapping[str, Any], fields: Sequence[str] = COMPACT_TOON_FIELDS) -> str:
+    """Return a recall, search or list response as TOON (Token-Oriented Object Notation): field names once in a header,
+    then one row for each object. A `results` array is written as `memories`.
+
+        count:3|mode:keyword
+        memories[id|title|tier]:
+        12|PostgreSQL config|long
+
+    In a value `\\` is written `\\\\`, `|` is `\\|`, a line feed is `\\n` and a carriage return `\\r`. Text can be
+    read back. Other values cannot: null and the empty text are both written as nothing; true and 1, false and 0,
+    numbers and their text are written alike; an array is joined with commas, also where a tag has one; an object is
+    written as [object].
+    """
+    rows = response.get("memories", response.get("results", ()))
+    scalars = {
+        name: value
+        for name, value in response.items()
+        if not isinstance(value, list | tuple | dict) and value is not None
+    }
+    lines = (
+        ["|".join(f"{_toon_escape(name)}:{_toon_value(value)}" for name, value in scalars.items())] if scalars else []
+    )
+    lines.append(f"memories[{'|'.join(fields)}]:")
+    lines += ["|".join(_toon_value(row.get(name)) for name in fields) for row in rows]
+    return "\n".join(lines)
+
+
+def _toon_value(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "1" if value else "0"
+    if isinstance(value, Mapping):
+        return "[object]"
+    if isinstance(value, str):
+        return _toon_escape(value)
+    if isinstance(value, Iterable):
+        return _toon_escape(",".join(str(item) for item in value))
+    return str(value)
+
+
+def _toon_escape(text: str) -> str:
+    return _TOON_SPECIAL.sub(lambda match: _TOON_ESCAPES[match[0]], text)

@@ -17,9 +17,7 @@ from typing import Any
 from nudge import limits
 from nudge.errors import Conflict, Invalid, NotFound
 from nudge.memories.note import ATTEMPT, LONG, MID, SHORT, TIERS, Draft, Lifetimes, Note, rfc3339
-from nudge.memories.retrieval import Condition, Words, best_matches, most_of, text_scores, titles_alike, words_in
-from nudge.memories.scoring import BASE, Factors, Score, score, total
-from nudge.words import content_words
+from nudge.memories.retrieval import Words
 
 _COLUMNS = (
     "n.id, n.uid, n.tier, n.namespace, n.kind, n.title, n.content, n.tags, n.priority, n.confidence, n.source, "
@@ -28,8 +26,6 @@ _COLUMNS = (
 LIVE = "(n.expires_at IS NULL OR n.expires_at > ?)"
 OPEN = f"(n.kind = '{ATTEMPT}' AND n.attempt_session IS NOT NULL AND n.attempt_outcome IS NULL)"
 """An attempt without an outcome: only the journal may change, move or count it."""
-_FACTORS = tuple(f"n.{name}" for name in Factors._fields)
-_CANDIDATES = 20  # best matches by text that the other factors may reorder: each is a page of a large file
 _MOST_SUPERSEDED = 8  # notes that supersede one another in a row
 _PRIORITY_EVERY = 10  # recalls that raise the priority by one
 
@@ -83,14 +79,6 @@ class NoteFilter:
         if self.tags:
             add(f"EXISTS (SELECT 1 FROM json_each(n.tags) WHERE value IN ({marks(self.tags)}))", *self.tags)
         return parts, values
-
-
-@dataclass(frozen=True, slots=True)
-class Match:
-    """A note that a query found, with the score that ranked it."""
-
-    note: Note
-    score: Score
 
 
 # Writing
@@ -333,92 +321,6 @@ def find_expired(connection: SqlConnection, now: float, limit: int) -> list[Note
         f"SELECT {_COLUMNS} FROM notes n WHERE n.expires_at <= ? AND NOT {OPEN} LIMIT ?", (now, limit)
     )
     return [_note(row) for row in rows]
-
-
-def search(connection: SqlConnection, text: str, where: NoteFilter, limit: int, now: float) -> list[Match]:
-    """Return the notes that have all the words, ranked without regard to their tier."""
-    return _ranked(connection, Words.parse(text, all_needed=True), where, limit, now)
-
-
-def recall(connection: SqlConnection, text: str, where: NoteFilter, limit: int, now: float) -> list[Match]:
-    """Return the notes that have any of the words, ranked. The caller calls `touch` for those that it returns."""
-    return _ranked(connection, Words.parse(text, all_needed=False, field="context"), where, limit, now)
-
-
-def scores_of(
-    connection: SqlConnection,
-    text: str | None,
-    notes: Sequence[Note],
-    words_by_note: Mapping[int, Sequence[str]],
-    matches: Sequence[Match],
-    now: float,
-    *,
-    here: str | None = None,
-) -> dict[int, Score]:
-    """Return the scores that recall would give to notes beside `matches`, the results of the same query. The words are
-    those that `matched_words` returns: a note without any needs no look at its text."""
-    if text is None:
-        return {note.id: score(Factors.of(note), now, text=None, here=here) for note in notes}
-    words = Words.parse(text, all_needed=False)
-    with_words = [note.id for note in notes if words_by_note[note.id]]
-    texts = text_scores(connection, words, with_words) if with_words else {}
-    best = 0.0
-    if texts and matches:
-        first = matches[0]
-        raw = text_scores(connection, words, [first.note.id])[first.note.id]
-        best = raw * BASE / (first.score.components["base"] or BASE)
-
-    def relative(note: Note) -> float:
-        raw = texts.get(note.id, 0.0)
-        return min(raw / (best or raw), 1.0) if raw else 0.0
-
-    return {note.id: score(Factors.of(note), now, text=relative(note), here=here) for note in notes}
-
-
-def matched_words(connection: SqlConnection, text: str | None, notes: Iterable[Note]) -> dict[int, list[str]]:
-    """Return the words of a query that are in each of the notes, as they were written."""
-    texts = {note.id: "\n".join((note.draft.title, note.draft.content, *note.draft.tags)).lower() for note in notes}
-    if text is None:
-        return {note_id: [] for note_id in texts}
-    return words_in(connection, Words.parse(text, all_needed=False), texts.keys(), texts=texts)
-
-
-def similar_titles(connection: SqlConnection, note: Note, now: float, limit: int = 5) -> list[int]:
-    """Return the ids of notes in the namespace whose titles have most of this one's words, the newest first; no
-    attempts."""
-    words = content_words(note.draft.title)
-    if not words:
-        return []
-    alike = titles_alike(connection, words, note.draft.namespace)
-    # With a plus: by the ids, not by the index of namespaces.
-    titles = connection.execute(
-        f"SELECT n.id, n.title FROM notes n WHERE n.id IN ({marks(alike)}) AND {LIVE} AND n.id <> ?"
-        f" AND n.kind <> '{ATTEMPT}' AND +n.namespace = ? ORDER BY n.id DESC",
-        (*alike, now, note.id, note.draft.namespace),
-    )
-    shared = ((len(set(words) & set(content_words(title))), note_id) for note_id, title in titles)
-    return [note_id for count, note_id in shared if count >= most_of(words)][:limit]
-
-
-def _ranked(connection: SqlConnection, words: Words, where: NoteFilter, limit: int, now: float) -> list[Match]:
-    condition = Condition(*where.where(now), where.namespaces, columns=_FACTORS)
-    matches = best_matches(connection, words, condition, needed=limit, limit=max(_CANDIDATES, limit))
-    if not matches:
-        return []
-    best = matches[0][1] or 1.0
-    candidates = {note_id: (text / best, Factors(*columns)) for note_id, text, columns in matches}
-    with_tier = not words.all_needed
-    order = {
-        note_id: (-total(factors, now, text=text, with_tier=with_tier, here=where.here), -factors.updated_at, note_id)
-        for note_id, (text, factors) in candidates.items()
-    }
-    first = sorted(order, key=order.__getitem__)[:limit]
-    notes = get_many(connection, first, now)
-    return [
-        Match(notes[note_id], score(factors, now, text=text, with_tier=with_tier, here=where.here))
-        for note_id in first
-        for text, factors in (candidates[note_id],)
-    ]
 
 
 # Rows

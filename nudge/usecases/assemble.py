@@ -18,7 +18,7 @@ from nudge.history.digest_lines import hint_value_text, short_name
 from nudge.history.ledger import IDENTITY, Line
 from nudge.memories.attempts import LESSON
 from nudge.memories.note import ATTEMPT, GLOBAL
-from nudge.memories.relevance import RelevantNote, relevant_notes, subject_words
+from nudge.memories.ranking import RelevantNote, relevant_notes, subject_words
 from nudge.memories.store import NoteFilter
 from nudge.text import quote, quote_titled, single_line
 from nudge.usecases.app import App

@@ -22,6 +22,7 @@ from nudge.history.search import explain_observations
 from nudge.memories import explain as explaining
 from nudge.memories import store as notes
 from nudge.memories.explain import INVALID_ARGUMENT, NOT_FOUND, NoteExplanation, error
+from nudge.memories.ranking import matched_words, recall, scores_of
 from nudge.memories.retrieval import Words
 from nudge.memories.store import NoteFilter
 from nudge.scoring import half_life
@@ -178,20 +179,20 @@ class _ExplainRequest:
     def notes(self, connection: sqlite3.Connection, visible: Visible) -> list[NoteExplanation]:
         """The query's results by rank, then the other ids in the order of the request."""
         query, now = self.query, self.now
-        matches = [] if query is None else notes.recall(connection, query, self._where, self._params.limit, now)
+        matches = [] if query is None else recall(connection, query, self._where, self._params.limit, now)
         ranked = {match.note.id for match in matches}
         by_id = {
             note_id: note
             for note_id, note in notes.get_many(connection, self.ids, now).items()
             if not visible.hides(note.draft.namespace, named=self.project)
         }
-        words = notes.matched_words(connection, query, [*(match.note for match in matches), *by_id.values()])
+        words = matched_words(connection, query, [*(match.note for match in matches), *by_id.values()])
         explanations = [
             NoteExplanation(match.note, match.score, words[match.note.id], rank)
             for rank, match in enumerate(matches, 1)
         ]
         others = [note for note_id, note in by_id.items() if note_id not in ranked]
-        scores = notes.scores_of(connection, query, others, words, matches, now, here=visible.here)
+        scores = scores_of(connection, query, others, words, matches, now, here=visible.here)
         for note_id in self.ids:
             note = by_id.get(note_id)
             if note is None:

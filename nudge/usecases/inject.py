@@ -20,7 +20,7 @@ from nudge.history.digest import Digest
 from nudge.memories import explain
 from nudge.memories.explain import NoteExplanation
 from nudge.memories.note import Note, parse_id
-from nudge.memories.scoring import Factors, score
+from nudge.memories.ranking import Factors, score
 from nudge.memories.store import get_many
 from nudge.usecases.app import App
 from nudge.usecases.call import Call

@@ -13,15 +13,18 @@ from nudge.clients.caller import note_source
 from nudge.context import Context, project_of, resolve
 from nudge.errors import Invalid, NotFound, SecretRejected, StorageFailed
 from nudge.history import views
-from nudge.memories import namespaces, toon
+from nudge.memories import namespaces, ranking
 from nudge.memories import store as notes
 from nudge.memories.note import (
+    COMPACT_TOON_FIELDS,
     GLOBAL,
+    TOON_FIELDS,
     Draft,
     Lifetimes,
     Note,
     check_kind,
     check_relation,
+    dump_toon,
     find_secret_in,
     parse_changes,
     parse_draft,
@@ -68,7 +71,7 @@ async def store(app: App, params: StoreMemory, call: Call) -> Any:
         shown = note.to_wire()
         return {
             **{name: shown[name] for name in _ACKNOWLEDGED if name in shown},
-            "potential_contradictions": notes.similar_titles(connection, note, now),
+            "potential_contradictions": ranking.similar_titles(connection, note, now),
             **({} if previous is None else {"previous": previous.to_wire()}),
         }
 
@@ -190,8 +193,8 @@ async def recall(app: App, params: Recall, call: Call) -> Any:
     it is returned all the same."""
     now, lifetimes, visible = app.now(), lifetimes_of(app), await Visible.to(app, call)
 
-    def read(connection: sqlite3.Connection) -> list[notes.Match]:
-        return notes.recall(connection, params.context, visible.filter(connection, params), params.limit, now)
+    def read(connection: sqlite3.Connection) -> list[ranking.Match]:
+        return ranking.recall(connection, params.context, visible.filter(connection, params), params.limit, now)
 
     matches = await app.read(read)
     chosen, tokens = _within_budget(matches, params.budget_tokens)
@@ -209,8 +212,8 @@ async def recall(app: App, params: Recall, call: Call) -> Any:
 async def search(app: App, params: SearchMemories, call: Call) -> Any:
     now, visible = app.now(), await Visible.to(app, call)
 
-    def read(connection: sqlite3.Connection) -> list[notes.Match]:
-        return notes.search(connection, params.query, visible.filter(connection, params), params.limit, now)
+    def read(connection: sqlite3.Connection) -> list[ranking.Match]:
+        return ranking.search(connection, params.query, visible.filter(connection, params), params.limit, now)
 
     rows, more = fitting([match.note.to_row(match.score.total) for match in await app.read(read)])
     return {"results": rows, "count": len(rows), "query": params.query, **({"more": True} if more else {})}
@@ -257,13 +260,13 @@ async def get_links(app: App, params: OneMemory, call: Call) -> Any:
 def as_text(arguments: Mapping[str, Any], result: Mapping[str, Any]) -> str | None:
     """The text block of a list of notes, as the caller's `format` says; None for JSON."""
     chosen = arguments.get("format", "toon_compact")
-    return None if chosen == "json" else toon.dump(result, toon.FULL if chosen == "toon" else toon.COMPACT)
+    return None if chosen == "json" else dump_toon(result, TOON_FIELDS if chosen == "toon" else COMPACT_TOON_FIELDS)
 
 
-def _within_budget(matches: Sequence[notes.Match], budget: int | None) -> tuple[list[notes.Match], int]:
+def _within_budget(matches: Sequence[ranking.Match], budget: int | None) -> tuple[list[ranking.Match], int]:
     """The best matches that fit into so many tokens, at least one; a long one does not keep out a shorter one after
     it."""
-    chosen: list[notes.Match] = []
+    chosen: list[ranking.Match] = []
     spent = 0
     for match in matches:
         cost = tokens_of(match.note)

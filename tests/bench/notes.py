@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from nudge.memories import toon
+from nudge.memories.note import COMPACT_TOON_FIELDS, TOON_FIELDS, dump_toon
 from nudge.storage import migrations
 from nudge.storage.sqlite import open_writable
 from tests.bench.report import Row
@@ -190,7 +190,7 @@ def saved(fields: tuple[str, ...]) -> tuple[float, float, float]:
             "mode": "keyword",
         }
         sizes[0] += tokens(json.dumps(answer, separators=(",", ":")))
-        sizes[1] += tokens(toon.dump(answer, fields))
+        sizes[1] += tokens(dump_toon(answer, fields))
     as_json, as_toon = (size / _ANSWERS for size in sizes)
     return 100 * (1 - as_toon / as_json), as_json, as_toon
 
@@ -213,7 +213,7 @@ def _row(words: Words, number: int, row: int) -> dict[str, Any]:
 
 
 def toon_tokens(_: Machine) -> Iterator[Row]:
-    for what, fields in (("compact", toon.COMPACT), ("full", toon.FULL)):
+    for what, fields in (("compact", COMPACT_TOON_FIELDS), ("full", TOON_FIELDS)):
         percent, as_json, as_toon = saved(fields)
         note = f"{as_toon:.0f} tokens an answer, estimated"
         yield Row("toon", f"{what}: saved", percent, TOON_SAVES, "%", f"JSON {as_json:.0f} tokens", note, at_least=True)

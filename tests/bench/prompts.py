@@ -19,7 +19,7 @@ from typing import Any
 
 from nudge.memories import store
 from nudge.memories.note import Draft, Lifetimes
-from nudge.memories.relevance import RelevantNote, relevant_notes
+from nudge.memories.ranking import RelevantNote, relevant_notes
 from nudge.memories.store import NoteFilter
 from tests.bench.report import Row
 from tests.bench.retrieval import STORE_SIZE, Question, filled, questions

@@ -19,7 +19,7 @@ from pathlib import Path
 from nudge import limits
 from nudge.history import store as observations
 from nudge.history.search import search_observations
-from nudge.memories import store
+from nudge.memories import ranking, store
 from nudge.memories.note import TIERS, Draft, Lifetimes
 from nudge.memories.store import NoteFilter
 from nudge.storage import migrations
@@ -175,7 +175,7 @@ def _title(session: str, taken: set[str]) -> str:
 def _ranks(notes: sqlite3.Connection, question: Question) -> tuple[list[int], int, float]:
     """The ranks of the question's sessions, how many it has, and the seconds it took."""
     began = time.perf_counter()
-    matches = store.recall(notes, question.text, NoteFilter(), 10, _NOW + 1)
+    matches = ranking.recall(notes, question.text, NoteFilter(), 10, _NOW + 1)
     took = time.perf_counter() - began
     hits = [rank for rank, match in enumerate(matches, 1) if match.note.draft.content in question.sessions]
     return hits, len(set(question.sessions)), took

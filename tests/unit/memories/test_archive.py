@@ -7,7 +7,7 @@ import sqlite3
 import pytest
 
 from nudge.errors import Conflict, NotFound
-from nudge.memories import archive, store
+from nudge.memories import archive, ranking, store
 from nudge.memories.note import Draft
 from nudge.memories.store import NoteFilter
 from tests.unit.memories.stored import LIFETIMES, NOW, add
@@ -43,7 +43,7 @@ def test_an_expired_note_is_gone_at_once(notes: sqlite3.Connection) -> None:
     old = add(notes, "fleeting", "word", tier="short")
     later = NOW + 30_000
     assert (
-        store.recall(notes, "word", NoteFilter(), 10, later) == [] == store.list_notes(notes, NoteFilter(), 10, later)
+        ranking.recall(notes, "word", NoteFilter(), 10, later) == [] == store.list_notes(notes, NoteFilter(), 10, later)
     )
     with pytest.raises(NotFound):
         store.get(notes, old.id, later)

@@ -7,7 +7,7 @@ import sqlite3
 import pytest
 
 from nudge.errors import Invalid
-from nudge.memories import namespaces, store
+from nudge.memories import namespaces, ranking
 from nudge.memories.store import NoteFilter
 from tests.unit.memories.stored import NOW, add
 
@@ -32,6 +32,6 @@ def test_private_namespaces_are_hidden(notes: sqlite3.Connection) -> None:
     hidden = namespaces.private_names(notes, ["secret"], None)
     assert hidden == ("github.com/acme/secret", "secret")
     assert namespaces.private_names(notes, ["secret"], "secret") == ("github.com/acme/secret",)
-    matches = store.recall(notes, "word", NoteFilter(hidden=hidden), 10, NOW)
+    matches = ranking.recall(notes, "word", NoteFilter(hidden=hidden), 10, NOW)
     assert [match.note.draft.namespace for match in matches] == ["github.com/acme/api"]
     assert namespaces.counts(notes, NOW, hidden) == [{"namespace": "github.com/acme/api", "count": 1}]

@@ -11,7 +11,7 @@ import pytest
 
 from nudge import limits
 from nudge.errors import Invalid
-from nudge.memories import retrieval, scoring, store
+from nudge.memories import ranking, retrieval, store
 from nudge.memories.note import TIERS, Draft, Lifetimes
 from nudge.memories.retrieval import Words
 from nudge.memories.store import NoteFilter
@@ -43,7 +43,7 @@ def add(notes: sqlite3.Connection, title: str, content: str = "text", **fields: 
 
 
 def found(notes: sqlite3.Connection, text: str, where: NoteFilter | None = None, limit: int = 10) -> list[int]:
-    return [match.note.id for match in store.recall(notes, text, where or NoteFilter(), limit, NOW)]
+    return [match.note.id for match in ranking.recall(notes, text, where or NoteFilter(), limit, NOW)]
 
 
 @pytest.mark.parametrize(
@@ -68,9 +68,9 @@ def test_a_query_without_words_is_refused() -> None:
 
 def test_other_factors_move_a_note_by_less_than_a_tenth_of_the_text_score() -> None:
     """Otherwise random priorities and tiers would drown the text."""
-    most = scoring._PRIORITY * limits.MAX_PRIORITY + scoring._ACCESS * scoring._MOST_ACCESSES
-    most += scoring._CONFIDENCE + scoring._RECENCY + max(scoring._TIER.values()) + max(scoring._KIND.values())
-    assert most < scoring.BASE / 10
+    most = ranking._PRIORITY * limits.MAX_PRIORITY + ranking._ACCESS * ranking._MOST_ACCESSES
+    most += ranking._CONFIDENCE + ranking._RECENCY + max(ranking._TIER.values()) + max(ranking._KIND.values())
+    assert most < ranking.BASE / 10
 
 
 def test_priority_and_tier_cannot_put_a_worse_match_first(notes: sqlite3.Connection) -> None:
@@ -162,10 +162,10 @@ def test_no_note_explains_better_than_the_best_match(notes: sqlite3.Connection) 
     """The text score of the best match is the highest there is, also for a note that a large store did not rank."""
     for number in range(200):
         add(notes, f"Number {number}", "the deploy of a day on which a lot of other things happened")
-    matches = store.recall(notes, "deploy", NoteFilter(tier="mid"), 3, NOW)
+    matches = ranking.recall(notes, "deploy", NoteFilter(tier="mid"), 3, NOW)
     other = store.get(notes, add(notes, "Deploy deploy", "deploy", tier="long"), NOW)
-    scores = store.scores_of(notes, "deploy", [other], {other.id: ["deploy"]}, matches, NOW)
-    assert scores[other.id].components["base"] == scoring.BASE
+    scores = ranking.scores_of(notes, "deploy", [other], {other.id: ["deploy"]}, matches, NOW)
+    assert scores[other.id].components["base"] == ranking.BASE
 
 
 @pytest.mark.parametrize("number", ["6462", "issue 6462", "DB6462", "\ue0006462"])
@@ -173,7 +173,7 @@ def test_the_index_of_namespaces_is_not_searched_by_words(notes: sqlite3.Connect
     """The key of the namespace `db` is made of the digits 6462."""
     add(notes, "Vacuum", "postgres vacuum", namespace="db")
     assert found(notes, number) == []
-    assert store.search(notes, number, NoteFilter(), 10, NOW) == []
+    assert ranking.search(notes, number, NoteFilter(), 10, NOW) == []
     assert store.find_notes(notes, NoteFilter(), number, NOW) == []
 
 
@@ -181,10 +181,10 @@ def test_all_words_are_all_words(notes: sqlite3.Connection) -> None:
     """What forgets or searches by all words leaves none out: without `c` or `not` it would match more."""
     wanted = add(notes, "Vitamin c dosage")
     add(notes, "Vitamin b dosage")
-    assert [match.note.id for match in store.search(notes, "vitamin c", NoteFilter(), 10, NOW)] == [wanted]
+    assert [match.note.id for match in ranking.search(notes, "vitamin c", NoteFilter(), 10, NOW)] == [wanted]
     assert [note.id for note in store.find_notes(notes, NoteFilter(), "vitamin c", NOW)] == [wanted]
     with pytest.raises(Invalid, match="at most 64 different words"):
-        store.search(notes, " ".join(f"w{number}" for number in range(65)), NoteFilter(), 10, NOW)
+        ranking.search(notes, " ".join(f"w{number}" for number in range(65)), NoteFilter(), 10, NOW)
 
 
 def test_the_index_is_merged_in_small_steps(notes: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from nudge.clients.claude_code import CLIENT as CLAUDE
 from nudge.config import Settings
 from nudge.context import Context
 from nudge.errors import Invalid, NotFound, SecretRejected, StorageFailed, Unavailable
-from nudge.memories import toon
+from nudge.memories.note import COMPACT_TOON_FIELDS, dump_toon
 from nudge.server.operations import OPERATIONS
 from nudge.storage.database import Database
 from nudge.usecases import memories
@@ -440,5 +440,5 @@ def test_the_text_of_a_list() -> None:
     """TOON as the caller's `format` says; for JSON the door makes it."""
     result = {"memories": [{"id": 1, "title": "a", "created_at": "now"}], "count": 1}
     assert memories.as_text({"format": "json"}, result) is None
-    assert memories.as_text({}, result) == toon.dump(result, toon.COMPACT)
+    assert memories.as_text({}, result) == dump_toon(result, COMPACT_TOON_FIELDS)
     assert "created_at" in str(memories.as_text({"format": "toon"}, result))

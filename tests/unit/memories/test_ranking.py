@@ -1,0 +1,172 @@
+"""Which notes a query finds first, and which notes a prompt is about."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+
+import pytest
+
+from nudge.errors import Invalid
+from nudge.memories import ranking, retrieval, store
+from nudge.memories.note import Draft, Lifetimes
+from nudge.memories.ranking import relevant_notes, subject_words
+from nudge.memories.store import NoteFilter
+from nudge.storage import migrations
+from tests.unit.memories.stored import LIFETIMES, NOW, add
+
+
+def titles(matches: list[ranking.Match]) -> list[str]:
+    return [match.note.draft.title for match in matches]
+
+
+def test_search_needs_all_words_and_recall_any(notes: sqlite3.Connection) -> None:
+    """Words are stemmed; query syntax is only words."""
+    add(notes, "Migrations", "We migrated the database with alembic.")
+    add(notes, "Caching", "Redis caches sessions.")
+    assert titles(ranking.search(notes, "database migration", NoteFilter(), 10, NOW)) == ["Migrations"]
+    assert ranking.search(notes, "database redis", NoteFilter(), 10, NOW) == []
+    assert set(titles(ranking.recall(notes, "which database and cache?", NoteFilter(), 10, NOW))) == {
+        "Migrations",
+        "Caching",
+    }
+    assert titles(ranking.recall(notes, 'NEAR("redis" OR *) AND -sessions:^', NoteFilter(), 10, NOW)) == ["Caching"]
+    with pytest.raises(Invalid):
+        ranking.recall(notes, "?!", NoteFilter(), 10, NOW)
+
+
+def test_the_filters(notes: sqlite3.Connection) -> None:
+    """Namespace, tier, kind, tags, time and priority narrow what is found."""
+    add(notes, "one", "word", namespace="a", tier="long", kind="decision", tags=("x", "y"), priority=9)
+    add(notes, "two", "word", namespace="b", now=NOW + 100)
+    for where in (
+        *(NoteFilter(namespaces=("a",)), NoteFilter(tier="long"), NoteFilter(kind="decision"), NoteFilter(tags=("y",))),
+        *(NoteFilter(min_priority=6), NoteFilter(until=NOW + 50)),
+    ):
+        assert titles(ranking.recall(notes, "word", where, 10, NOW)) == ["one"], where
+        assert [note.draft.title for note in store.list_notes(notes, where, 10, NOW)] == ["one"]
+    assert titles(ranking.recall(notes, "word", NoteFilter(since=NOW + 50), 10, NOW)) == ["two"]
+
+
+def test_the_text_decides_and_the_rest_only_between_equals(notes: sqlite3.Connection) -> None:
+    """A note of the highest priority and tier does not come before a plainly better match."""
+    add(notes, "Weak", "the deployment of other things takes long words", tier="long", priority=10)
+    add(notes, "Strong", "deployment deployment rollback rollback", tier="short", priority=1)
+    assert titles(ranking.recall(notes, "deployment rollback", NoteFilter(), 10, NOW))[0] == "Strong"
+    add(notes, "Twin A", "identical words", priority=2)
+    add(notes, "Twin B", "identical words", priority=9)
+    assert titles(ranking.recall(notes, "identical", NoteFilter(), 10, NOW)) == ["Twin B", "Twin A"]
+
+
+def test_similar_titles_are_reported(notes: sqlite3.Connection) -> None:
+    """Most of the words in common, in the same namespace."""
+    known = add(notes, "Deploy with docker compose")
+    add(notes, "Deploy with docker compose", namespace="other")
+    assert ranking.similar_titles(notes, add(notes, "How to deploy with docker compose"), NOW) == [known.id]
+    assert ranking.similar_titles(notes, add(notes, "Deploy by hand"), NOW) == []
+
+
+@pytest.mark.parametrize("frequent", [2, 10_000])
+def test_similar_titles_are_found_among_many_with_the_same_words(
+    notes: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch, frequent: int
+) -> None:
+    """In its namespace, whether its words are rare in titles or frequent ones."""
+    monkeypatch.setattr(retrieval, "_FREQUENT_IN_TITLES", frequent)
+    known = add(notes, "Deploy with docker compose")
+    add(notes, "Deploy with docker compose", namespace="elsewhere")
+    for number in range(20):
+        add(notes, f"Deploy number {number}")
+        add(notes, f"Docker image {number}")
+    assert ranking.similar_titles(notes, add(notes, "How to deploy with docker compose"), NOW) == [known.id]
+
+
+def test_a_resolved_note_ranks_below_the_one_that_won(notes: sqlite3.Connection) -> None:
+    """Even where its text matches better."""
+    loser = add(notes, "Router state is kept in Redis", "The router state router state is in Redis.")
+    winner = add(notes, "Where the router keeps what it knows", "Its state is in SQLite since one writer is enough.")
+    query = "router state"
+    assert [match.note.id for match in ranking.recall(notes, query, NoteFilter(), 5, NOW)] == [loser.id, winner.id]
+    store.resolve(notes, winner.id, loser.id, NOW, LIFETIMES)
+    assert [match.note.id for match in ranking.recall(notes, query, NoteFilter(), 5, NOW)] == [winner.id, loser.id]
+    assert [match.note.id for match in ranking.recall(notes, query, NoteFilter(), 1, NOW)] == [winner.id]
+
+
+# Prompts
+
+
+@pytest.fixture
+def decisions() -> Iterator[sqlite3.Connection]:
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    migrations.migrate(connection)
+    for title, content, namespace in (
+        ("Sessions live in Redis, not in Postgres", "Postgres was tried and vacuum could not keep up.", "acme/api"),
+        ("Money is stored in cents", "Amounts are integer cents; floats lost a cent in the invoices.", "acme/api"),
+        ("Sessions live in Redis in the shop too", "Session tokens are kept there.", "acme/shop"),
+    ):
+        draft = Draft(title=title, content=content, namespace=namespace, kind="decision")
+        store.store(connection, draft, NOW, Lifetimes())
+    yield connection
+    connection.close()
+
+
+def titles_about(decisions: sqlite3.Connection, prompt: str, namespace: str = "acme/api") -> list[str]:
+    found = relevant_notes(decisions, prompt, NoteFilter(namespaces=(namespace,)), 3, NOW + 1)
+    return [one.note.draft.title for one in found]
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "let's move the sessions into postgres so that we can drop redis",
+        "please move the session storage to Redis",
+        "The deploy went well yesterday evening, thanks a lot.\nShould the sessions still live in redis or postgres?",
+    ],
+    ids=["whole", "an order", "one sentence of it"],
+)
+def test_a_prompt_about_a_decision_finds_it(decisions: sqlite3.Connection, prompt: str) -> None:
+    """By its rare words, also in a store of a few notes, and only in the namespace that is asked for."""
+    assert titles_about(decisions, prompt) == ["Sessions live in Redis, not in Postgres"]
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "",
+        "?!",
+        "yes please",
+        "can you do that again?",
+        "run the tests",
+        "redis",
+        "add a page with the opening hours of the shop in Redis Street, with a map, photographs and a contact form",
+    ],
+)
+def test_a_prompt_about_something_else_finds_nothing(decisions: sqlite3.Connection, prompt: str) -> None:
+    """One shared word, or a few of many, is not enough; small talk has no words that count."""
+    assert titles_about(decisions, prompt) == []
+
+
+def test_subject_words_are_what_a_prompt_is_about() -> None:
+    """Neither the words in which something is asked nor small numbers count."""
+    assert subject_words("Could you please fix the 2 flaky tests of the scheduler in 2031?") == (
+        "flaky",
+        "tests",
+        "scheduler",
+        "2031",
+    )
+
+
+def test_a_note_that_was_superseded_is_not_told(decisions: sqlite3.Connection) -> None:
+    """The note that holds now takes its place, whatever its own words are; of two decisions the later one counts."""
+    prompt = "let's move the sessions into postgres so that we can drop redis"
+    draft = Draft(title="All state is in SQLite", content="One writer is enough.", namespace="acme/api")
+    winner = store.store(decisions, draft, NOW, Lifetimes())[0].id
+    store.resolve(decisions, winner, 1, NOW, Lifetimes())
+    where = NoteFilter(namespaces=("acme/api",))
+    (told,) = relevant_notes(decisions, prompt, where, 3, NOW + 1)
+    assert (told.note.id, told.supersedes and told.supersedes.id) == (winner, 1)
+    store.resolve(decisions, 1, winner, NOW + 2, Lifetimes())
+    (told,) = relevant_notes(decisions, prompt, where, 3, NOW + 3)
+    assert (told.note.id, told.supersedes) == (1, None)
+    store.resolve(decisions, 2, 1, NOW + 4, Lifetimes())
+    store.update(decisions, 2, {"namespace": "elsewhere"}, NOW + 4, Lifetimes())
+    assert relevant_notes(decisions, prompt, where, 3, NOW + 5) == []
