@@ -15,14 +15,14 @@ from nudge import __version__, limits, paths, switches, thin_json
 from nudge.clients import registry
 from nudge.context import resolve
 from nudge.errors import Invalid, NudgeError, RemoteError, StorageFailed, Unavailable
-from nudge.history.extract import cut_unclosed_block, extract, is_complete, locate
+from nudge.history.extract import cut_unclosed_block, event_paths, extract, is_complete, locate
 from nudge.ipc import endpoint
 from nudge.ipc.client import Request, exchange
 from nudge.ipc.connection import Connection, Lost
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
     from typing import Any, BinaryIO, NoReturn
 
     from nudge.clients.client import AgentClient
@@ -148,7 +148,7 @@ def _record(client: AgentClient, payload: dict[str, Any], environ: Mapping[str, 
         return DONE
     context = resolve(payload["cwd"])
     directory = paths.runtime_dir(environ)
-    if switches.is_off(environ, directory, context, _event_paths(payload)):
+    if switches.is_off(environ, directory, context, event_paths(payload)):
         return DONE
     recording = _Recording(client, locate(event, context), context, directory, environ)
     try:
@@ -158,13 +158,6 @@ def _record(client: AgentClient, payload: dict[str, Any], environ: Mapping[str, 
             recording.begin_session()
         recording.replace_older_server()
         recording.close()
-
-
-def _event_paths(payload: dict[str, Any]) -> Iterator[str]:
-    """Yield the paths of an event, for the setting `ignore`. A generator: without that setting nothing is imported."""
-    from nudge.history.event_paths import event_paths
-
-    yield from event_paths(payload)
 
 
 def _fail(message: str) -> int:

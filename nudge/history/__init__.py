@@ -2,12 +2,12 @@
 
 Recording:
 * `extract` turns a hook's payload (translated by `clients`) into one event; `observations` has the observation types
-  and reads tool calls, `git` commits and pushes; `event_paths` finds the paths in a payload.
+  and reads tool calls, `git` commits and pushes.
 * `redact` removes credentials and private text before anything is stored.
 * `event` validates an event, `store` writes it, `summary` summarizes its session.
 
 Reading:
-* `views`, `search` (with the query language of `fts_query`) and `recent`; `projects` has the names of projects.
+* `views` and `search` (with the query language of `fts_query`); `projects` has the names of projects.
 * `purge` deletes, by the user's conditions or by retention.
 
 Learning:

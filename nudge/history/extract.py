@@ -1,4 +1,5 @@
-"""Turn the payload of a hook, translated by `clients`, into at most one redacted event. Hooks load this module."""
+"""Turn the payload of a hook, translated by `clients`, into at most one redacted event, and find the paths that it is
+about, to compare with the user's globs of paths to ignore. Hooks load this module."""
 
 from __future__ import annotations
 
@@ -7,13 +8,21 @@ import sys
 
 from nudge import limits, thin_json
 from nudge.errors import Invalid
-from nudge.history.observations import TYPES, Observation, read_tool_call
+from nudge.history.observations import (
+    PATH_NAMES,
+    TYPES,
+    Observation,
+    ToolCall,
+    command_line,
+    patched_files,
+    read_tool_call,
+)
 from nudge.history.redact import PRIVATE, redact_event, redact_start
 from nudge.thin_json import text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any
 
     from nudge.context import Context
@@ -224,3 +233,60 @@ def _sha256() -> Callable[[bytes], Any]:
     except ImportError:
         from hashlib import sha256
     return sha256  # type: ignore[no-any-return,unused-ignore]
+
+
+# Paths
+
+_FILE_URL = "file://"
+_GLOB_NAMES = ("glob", "include")  # arguments of a search: the files that it reads
+_NAMES_A_PATH = r"(?i)path|file|dir|folder|root|source|destination|uri"
+_LOOKS_LIKE_A_PATH = ("/", "~/", "./", "../", _FILE_URL)
+_HOME = r'"?\$(?:HOME\b|\{HOME\})"?'
+_BETWEEN_WORDS = r"""[\s"'`=;|&<>(),]+"""
+_MAX_DEPTH = 4
+
+
+def event_paths(payload: Mapping[str, Any]) -> Iterator[str]:
+    """Yield absolute paths and globs: the working directory, then those in the tool's arguments. They are read from the
+    translated payload, since the event is cut and redacted. A generator: without such globs a hook reads none, and does
+    not import `re`."""
+    call = ToolCall(payload, failed=False)
+    yield call.cwd
+    paths = _known_paths(call) if call.kind not in ("", "mcp") else _likely_paths(call.arguments)
+    yield from (os.path.normpath(os.path.join(call.cwd, _expand_path(path))) for path in paths)
+
+
+def _expand_path(path: str) -> str:
+    return os.path.expanduser(path.strip().removeprefix(_FILE_URL))
+
+
+def _known_paths(call: ToolCall) -> Iterator[str]:
+    """By the names of arguments only: a text that a tool writes may look like a path."""
+    names = (*PATH_NAMES, *_GLOB_NAMES, *(["pattern"] if call.kind == "find" else []))
+    yield from (path for name in names if (path := text_of(call.arguments, name)))
+    yield from (path for _, path in patched_files(call))
+    yield from _command_words(command_line(call))
+
+
+def _command_words(command: str) -> Iterator[str]:
+    """Any word may be a file in the working directory. Of a long command, take the first words and those with a
+    slash."""
+    import re  # late: only for the user's globs of paths to ignore
+
+    words = dict.fromkeys(re.split(_BETWEEN_WORDS, re.sub(_HOME, "~", command)))
+    for number, word in enumerate(words):
+        if "://" not in word and ("/" in word or (word and number < limits.MAX_COMMAND_WORDS)):
+            yield word
+
+
+def _likely_paths(value: object, name: str = "", depth: int = _MAX_DEPTH) -> Iterator[str]:
+    """For a tool with unknown arguments: every text whose argument is named like a path, or that looks like one."""
+    import re
+
+    if isinstance(value, str):
+        if "\n" not in value and (re.search(_NAMES_A_PATH, name) or value.startswith(_LOOKS_LIKE_A_PATH)):
+            yield value
+    elif depth and isinstance(value, list | dict):
+        parts = value.items() if isinstance(value, dict) else ((name, part) for part in value)
+        for inner, part in parts:
+            yield from _likely_paths(part, inner, depth - 1)

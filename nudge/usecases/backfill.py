@@ -18,8 +18,7 @@ from nudge.clients.claude_transcripts import Transcript, entries
 from nudge.context import is_project, resolve
 from nudge.errors import Invalid, NotFound, NudgeError
 from nudge.files import replace as replace_file
-from nudge.history.event_paths import event_paths
-from nudge.history.extract import extract, locate
+from nudge.history.extract import event_paths, extract, locate
 from nudge.history.observations import SESSION_TYPES
 
 TYPE_CHECKING = False

@@ -14,9 +14,8 @@ from nudge.context import Context, is_below, resolve
 from nudge.errors import Invalid, StorageFailed
 from nudge.history import projects, store, views
 from nudge.history.purge import Conditions, count_observations, purge_observations
-from nudge.history.recent import recent_observations
 from nudge.history.redact import redact_event
-from nudge.history.search import search_observations
+from nudge.history.search import recent_observations, search_observations
 from nudge.security.absolute_paths import normalize_path
 from nudge.storage.backup import DatabaseDamaged, backup_folder, damage_fix, new_backup, write_backup
 from nudge.storage.sqlite import match_texts, scrub

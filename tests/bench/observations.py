@@ -20,8 +20,7 @@ from typing import Any
 from nudge import limits
 from nudge.context import project_name
 from nudge.history import store
-from nudge.history.recent import recent_observations
-from nudge.history.search import search_observations
+from nudge.history.search import recent_observations, search_observations
 from nudge.ipc.client import Client
 from nudge.storage import migrations, spool
 from nudge.storage.sqlite import open_readonly, open_writable

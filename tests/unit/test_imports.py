@@ -57,7 +57,6 @@ EXCEPTIONS = {
     ("nudge.hook", "nudge.clients.client"),
     ("nudge.hook", "nudge.clients.registry"),
     ("nudge.hook", "nudge.history.extract"),
-    ("nudge.hook", "nudge.history.event_paths"),
     ("nudge.hook", "nudge.storage.spool"),
 }
 
