@@ -12,8 +12,8 @@ Reading:
 
 Learning:
 * `shell` parses command lines; `problems` says why a command failed, `lessons` what worked instead, `failed_tests`
-  which tests failed.
-* `facts` and `broken_tests` keep that for each project, `offers` word it, `availability` checks what can be run here.
+  which tests failed, once or in one session after the other.
+* `facts` keeps that for each project, `offers` word it, `availability` checks what can be run here.
 * `predictions` judges the prediction of an attempt by the outcome of a command.
 
 Telling:

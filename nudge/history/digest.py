@@ -13,7 +13,6 @@ from nudge import limits
 from nudge.context import is_project
 from nudge.errors import Invalid
 from nudge.history import facts, hint_selection, ledger, projects
-from nudge.history.broken_tests import start_text
 from nudge.history.digest_lines import (
     attempt_line,
     ended_line,
@@ -29,6 +28,7 @@ from nudge.history.digest_lines import (
     test_name,
     tests_line,
 )
+from nudge.history.failed_tests import broken_tests_text
 from nudge.history.sessions import Place, latest_sessions, own_session
 
 TYPE_CHECKING = False
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
-    from nudge.history.broken_tests import BrokenTest
     from nudge.history.digest_lines import DigestLine
     from nudge.history.event import SqlConnection
+    from nudge.history.failed_tests import BrokenTest
     from nudge.history.ledger import Line
     from nudge.history.offers import Offer
     from nudge.history.sessions import SessionRow
@@ -193,7 +193,7 @@ def _known_section(
 def _learned_lines(offers: Sequence[Offer], broken: dict[str, list[BrokenTest]], now: float) -> list[DigestLine]:
     """Tests that keep failing come after the first fact, which is usually about the command that runs them."""
     lines = [fact_line(offer, now) for offer in offers]
-    tests = [tests_line(tests, text, now) for tests in broken.values() if (text := start_text(tests, now))]
+    tests = [tests_line(tests, text, now) for tests in broken.values() if (text := broken_tests_text(tests, now))]
     return [*lines[:1], *tests, *lines[1:]]
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
-    from nudge.history.broken_tests import BrokenTest
+    from nudge.history.failed_tests import BrokenTest
     from nudge.history.ledger import Uses
     from nudge.history.offers import Offer
     from nudge.history.sessions import Place, SessionRow

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field, replace
 
 from nudge import limits
-from nudge.history.broken_tests import TEST, BrokenTest, BrokenTests, edited_files
+from nudge.history.failed_tests import TEST, BrokenTest, BrokenTests
 from nudge.history.lessons import LessonFinder, call_of, invocation
 from nudge.history.offers import INVOCATIONS, RARE, TEST_RUNNERS, Fact, Key, Offer, Support, is_usable
 from nudge.history.problems import (
@@ -29,7 +29,7 @@ from nudge.history.problems import (
     is_same_error,
     name_of,
 )
-from nudge.history.shell import SimpleCommand, is_install, parse_call, succeeded_commands, without_filters
+from nudge.history.shell import SimpleCommand, edited_files, is_install, parse_call, succeeded_commands, without_filters
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

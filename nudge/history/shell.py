@@ -9,6 +9,7 @@ from __future__ import annotations
 import posixpath
 import re
 import shlex
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
@@ -315,6 +316,14 @@ def may_edit(command: SimpleCommand) -> bool:
     if command.is_anonymous:  # a script from standard input or from an argument
         return not command.arguments or command.arguments[0] in ("-", "-c", "-e")
     return command.tool in _EDITORS or not _EDITING_WORDS.isdisjoint(command.arguments)
+
+
+def edited_files(commands: list[SimpleCommand]) -> Iterator[str]:
+    """Yield the files that commands write or edit in place."""
+    for command in commands:
+        yield from command.outputs
+        if command.tool == "sed" and any(argument.startswith("-i") for argument in command.arguments):
+            yield from command.arguments
 
 
 # Paths relative to the clone

@@ -24,9 +24,9 @@ from nudge.hints.model import Hint
 from nudge.hints.sync import LEARNED_BY, is_guess
 from nudge.history import facts, problems, projects
 from nudge.history.availability import names_clone
-from nudge.history.broken_tests import TEST, BrokenTest
 from nudge.history.digest_lines import fact_name
 from nudge.history.facts import FactChanges, Facts
+from nudge.history.failed_tests import TEST, BrokenTest
 from nudge.history.ledger import COMMAND, IDENTITY, Line, count_told_sessions
 from nudge.history.observations import FILE_CHANGES
 from nudge.history.offers import Offer
