@@ -4,7 +4,7 @@ Recording:
 * `extract` turns a hook's payload (translated by `clients`) into one event; `observations` has the observation types
   and reads tool calls, `git` commits and pushes.
 * `redact` removes credentials and private text before anything is stored.
-* `event` validates an event, `store` writes it, `summary` summarizes its session.
+* `event` validates an event, `store` writes it, `sessions` closes and summarizes its session.
 
 Reading:
 * `views` and `search` (with the query language of `fts_query`); `projects` has the names of projects.

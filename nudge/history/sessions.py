@@ -1,4 +1,5 @@
-"""The latest sessions of a project, as the digest tells a new session about them."""
+"""Sessions: when they end, the summary that is stored then, and the latest ones of a project as the digest tells a new
+session about them. All is computed from a session's rows."""
 # ruff: noqa: S608 - only constants are put into the SQL; every value is bound
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from nudge.history.event import placeholders
 from nudge.history.observations import COMMAND_TYPES, FAILURE, FILE_CHANGES, NOT_ACTIONS, UNFAILED_COMMANDS
 from nudge.history.problems import error_line, find_problem, has_findings, outcome_of
 from nudge.history.shell import split_commands
-from nudge.history.summary import last_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,6 +35,160 @@ _LINTERS = frozenset(("mypy", "ruff", "flake8", "pylint", "black", "eslint", "ts
 _LINT_SCRIPTS = frozenset(("lint", "check", "typecheck", "format", "fmt", "clippy", "vet"))
 _SELECTING_OPTIONS = frozenset(("-k", "-t", "-run", "--run", "--grep", "--filter", "--tests"))
 _WIP = re.compile(r"\W*wip\b", re.IGNORECASE)
+# The user's prompts that led to an action, which `yes` and `thanks` do not.
+_INTENTS = (
+    "FROM prompts AS p WHERE session_id = ? AND source = 'user' AND content <> '' AND EXISTS (SELECT 1 FROM"
+    f" observations AS o WHERE o.prompt_id = p.id AND o.obs_type NOT IN ({placeholders(NOT_ACTIONS)}))"
+)
+# In the queries below `+obs_type` makes SQLite use the index over sessions: by the one over types it would read the
+# whole history.
+
+
+# The end of a session
+
+
+def end_session(connection: SqlConnection, session_id: str, timestamp: int) -> None:
+    """Close a session, unless later events show that it was resumed."""
+    if _last_event(connection, session_id) <= timestamp:
+        _close(connection, session_id, timestamp)
+
+
+def settle_sessions(connection: SqlConnection, now: float) -> int:
+    """Close sessions that have been silent for SILENT_SESSION seconds, and make the summary of ended sessions without
+    one again; return how many sessions changed."""
+    rows = connection.execute("SELECT id, ended_at FROM sessions WHERE summary IS NULL").fetchall()
+    settled = 0
+    for session_id, ended_at in rows:
+        last = _last_event(connection, session_id)
+        if ended_at is not None or last < now - limits.SILENT_SESSION:
+            _close(connection, session_id, last if ended_at is None else ended_at)
+            settled += 1
+    return settled
+
+
+def _close(connection: SqlConnection, session_id: str, timestamp: int) -> None:
+    summary = json.dumps(summarize(connection, session_id), separators=(",", ":"))
+    connection.execute("UPDATE sessions SET ended_at = ?, summary = ? WHERE id = ?", (timestamp, summary, session_id))
+
+
+def _last_event(connection: SqlConnection, session_id: str) -> int:
+    """The time of the last observation; of a session without any, its start."""
+    row = connection.execute(
+        "SELECT coalesce((SELECT max(timestamp) FROM observations WHERE session_id = :id),"
+        " (SELECT started_at FROM sessions WHERE id = :id), 0)",
+        {"id": session_id},
+    ).fetchone()
+    return int(row[0])
+
+
+# Summaries
+
+
+def summarize(connection: SqlConnection, session_id: str) -> dict[str, Any]:
+    """Compute the summary from the stored rows alone."""
+    words = last_words_of(connection, session_id)
+    return {
+        **({"last_words": words} if words else {}),
+        "intent": intent_of(connection, session_id),
+        "files": _changed_files(connection, session_id),
+        "failed": _failed_commands(connection, session_id),
+        "commits": _commits(connection, session_id),
+        "counts": _counts(connection, session_id),
+    }
+
+
+def summary_of(connection: SqlConnection, session_id: str, stored: str | None) -> dict[str, Any]:
+    """Return the stored summary, or compute one for a session that has not ended."""
+    summary: dict[str, Any] = summarize(connection, session_id) if stored is None else json.loads(stored)
+    return summary
+
+
+def intent_of(connection: SqlConnection, session_id: str) -> str | None:
+    """Return the first prompt that led to an action, which `yes` and `thanks` do not."""
+    row = connection.execute(
+        f"SELECT content {_INTENTS} ORDER BY timestamp, id LIMIT 1",
+        (session_id, *NOT_ACTIONS),
+    ).fetchone()
+    return " ".join(row[0].split())[: limits.INTENT_CHARS] if row else None
+
+
+def last_words_of(connection: SqlConnection, session_id: str) -> str:
+    """Return the last message of the assistant that a session end or turn end has; empty when there is none."""
+    row = connection.execute(
+        "SELECT json_extract(metadata, '$.last_words') AS words FROM observations WHERE session_id = ?"
+        " AND +obs_type IN ('session_end', 'session_stop') AND words <> '' ORDER BY timestamp DESC, id DESC LIMIT 1",
+        (session_id,),
+    ).fetchone()
+    return str(row[0]) if row else ""
+
+
+def _changed_files(connection: SqlConnection, session_id: str) -> list[str]:
+    """Changed files in the order of their first change."""
+    rows = connection.execute(
+        "WITH changes AS (SELECT id, timestamp, file_path FROM observations WHERE session_id = ? AND"
+        f" +obs_type IN ({placeholders(FILE_CHANGES)})),"
+        " named AS (SELECT id, timestamp, file_path FROM changes WHERE file_path IS NOT NULL UNION ALL"
+        " SELECT id, timestamp, also.file_path FROM changes JOIN touched_files AS also ON also.observation_id"
+        " = changes.id)"
+        " SELECT file_path FROM named GROUP BY file_path ORDER BY min(timestamp), min(id), file_path LIMIT ?",
+        (session_id, *FILE_CHANGES, limits.MAX_SUMMARY_ITEMS),
+    )
+    return [row[0] for row in rows]
+
+
+def _failed_commands(connection: SqlConnection, session_id: str) -> list[dict[str, Any]]:
+    """Each command that failed, once, with the id of the observation in which it passed afterwards, if any."""
+    rows = connection.execute(
+        "SELECT content, max(id), max(timestamp) FROM observations WHERE session_id = ? AND +obs_type = ?"
+        " GROUP BY content ORDER BY min(timestamp), min(id) LIMIT ?",
+        (session_id, FAILURE, limits.MAX_SUMMARY_ITEMS),
+    ).fetchall()
+    return [
+        {
+            "command": command,
+            "id": failed_id,
+            "passed": _passed_later(connection, session_id, command, timestamp, failed_id),
+        }
+        for command, failed_id, timestamp in rows
+    ]
+
+
+def _passed_later(
+    connection: SqlConnection, session_id: str, command: str, timestamp: int, failed_id: int
+) -> int | None:
+    """The id of the same command later with exit code 0. Without an exit code it does not count as a success."""
+    row = connection.execute(
+        "SELECT id FROM observations WHERE session_id = ? AND (timestamp, id) > (?, ?) AND +obs_type IN"
+        f" ({placeholders(UNFAILED_COMMANDS)})"
+        " AND content = ? AND json_extract(metadata, '$.exit_code') = 0 ORDER BY timestamp, id LIMIT 1",
+        (session_id, timestamp, failed_id, *UNFAILED_COMMANDS, command),
+    ).fetchone()
+    return int(row[0]) if row else None
+
+
+def _commits(connection: SqlConnection, session_id: str) -> list[dict[str, Any]]:
+    rows = connection.execute(
+        "SELECT id, content, metadata FROM observations WHERE session_id = ? AND +obs_type = 'git_commit'"
+        " ORDER BY timestamp, id LIMIT ?",
+        (session_id, limits.MAX_SUMMARY_ITEMS),
+    )
+    return [{"id": row[0], "hash": _commit_hash(json.loads(row[2])), "command": row[1]} for row in rows]
+
+
+def _commit_hash(metadata: dict[str, Any]) -> str | None:
+    commit = metadata.get("commit") or metadata.get("commit_hash") or metadata.get("hash")
+    return str(commit) if commit else None
+
+
+def _counts(connection: SqlConnection, session_id: str) -> dict[str, int]:
+    rows = connection.execute(
+        "SELECT obs_type, count(*) FROM observations WHERE session_id = ? GROUP BY obs_type ORDER BY obs_type",
+        (session_id,),
+    )
+    return dict(rows.fetchall())
+
+
+# The latest sessions
 
 
 class Place:
@@ -86,15 +240,15 @@ class SessionRow:
         self.last: int = newest[0] if newest else started_at
         self.branch: str | None = newest[1] if newest else None
         self.clone: str | None = newest[2] if newest else None
-        self.intents = _intents(connection, self.id)
+        self.intents = _latest_intents(connection, self.id)
         self.intent = self.intents[0].content if self.intents else None
-        changes = _changes(connection, self.id)
+        changes = _latest_changes(connection, self.id)
         self.files = [change.content for change in changes]
         self.commit = _last_commit(connection, self.id)
         self.uncommitted = [change.content for change in changes if self._is_uncommitted(change)]
-        failures = _failures(connection, self.id)
+        failures = _failing_jobs(connection, self.id)
         self.failing = next((failed for failed in failures if not passes.has_later(self.project, failed)), None)
-        self.last_words = last_words(connection, self.id)
+        self.last_words = last_words_of(connection, self.id)
 
     def is_live(self, now: float) -> bool:
         return self.ended_at is None and now - self.last <= limits.LIVE_SECONDS
@@ -153,19 +307,16 @@ def own_session(connection: SqlConnection, session_id: str) -> SessionRow | None
     return SessionRow(connection, row, _PassedJobs(connection)) if row else None
 
 
-def _intents(connection: SqlConnection, session_id: str) -> list[SessionEntry]:
+def _latest_intents(connection: SqlConnection, session_id: str) -> list[SessionEntry]:
     """The user's latest prompts that led to an action, oldest first."""
     rows = connection.execute(
-        "SELECT id, timestamp, content FROM prompts AS p WHERE session_id = ? AND source = 'user' AND content <> ''"
-        " AND EXISTS (SELECT 1 FROM observations AS o"
-        f" WHERE o.prompt_id = p.id AND o.obs_type NOT IN ({placeholders(NOT_ACTIONS)}))"
-        " ORDER BY timestamp DESC, id DESC LIMIT ?",
+        f"SELECT id, timestamp, content {_INTENTS} ORDER BY timestamp DESC, id DESC LIMIT ?",
         (session_id, *NOT_ACTIONS, limits.TOLD_PROMPTS_READ),
     )
     return [SessionEntry(*row) for row in rows][::-1]
 
 
-def _changes(connection: SqlConnection, session_id: str) -> list[SessionEntry]:
+def _latest_changes(connection: SqlConnection, session_id: str) -> list[SessionEntry]:
     """The last change of each file, oldest first; the content is the path."""
     rows = connection.execute(
         "SELECT max(id), max(timestamp), file_path FROM (SELECT id, file_path, timestamp, obs_type FROM observations"
@@ -216,7 +367,7 @@ class _PassedJobs:
         return [(timestamp, content) for timestamp, content, *outcome in rows if _has_passed(*outcome)]
 
 
-def _failures(connection: SqlConnection, session_id: str) -> Iterator[SessionEntry]:
+def _failing_jobs(connection: SqlConnection, session_id: str) -> Iterator[SessionEntry]:
     """Yield the jobs that failed and did not pass afterwards with any arguments, the last one first. A failed run of a
     whole suite or of a linter no longer counts once the session committed after it."""
     rows = connection.execute(

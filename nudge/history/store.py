@@ -9,7 +9,7 @@ from nudge import limits
 from nudge.history import projects
 from nudge.history.event import UNKNOWN_CLIENT, Event, placeholders
 from nudge.history.observations import NOT_ACTIONS, SESSION_TYPES
-from nudge.history.summary import end_session, settle
+from nudge.history.sessions import end_session, settle_sessions
 from nudge.text import to_unicode
 
 TYPE_CHECKING = False
@@ -111,7 +111,7 @@ def _update_session(connection: SqlConnection, event: Event) -> None:
 
 def _begin_session(connection: SqlConnection, event: Event) -> None:
     """Insert the session, and close others that have been silent for long."""
-    settle(connection, event.timestamp)
+    settle_sessions(connection, event.timestamp)
     connection.execute(
         "INSERT INTO sessions (id, project, repo, cwd, client, started_at) VALUES (?, ?, ?, ?, ?, ?)",
         (event.session_id, event.project, event.repo, event.cwd, event.client, event.timestamp),

@@ -14,7 +14,7 @@ from nudge import limits
 from nudge.errors import Invalid, NotFound
 from nudge.history.event import COLUMNS, observation, placeholders
 from nudge.history.observations import FILE_CHANGES, SESSION_TYPES
-from nudge.history.summary import intent, summary_of
+from nudge.history.sessions import intent_of, summary_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -334,7 +334,7 @@ def _touches(connection: SqlConnection, session_id: str, rows: list[Row]) -> dic
         "session_id": session_id,
         "project": project,
         "started_at": started_at,
-        "summary_intent": intent(connection, session_id) if summary is None else json.loads(summary).get("intent"),
+        "summary_intent": intent_of(connection, session_id) if summary is None else json.loads(summary).get("intent"),
         "touches": [_touch(row) for row in rows],
     }
 

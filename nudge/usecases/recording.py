@@ -12,7 +12,7 @@ from nudge import limits
 from nudge.errors import Invalid, NudgeError
 from nudge.history.digest import Digest
 from nudge.history.ledger import Line
-from nudge.history.summary import settle
+from nudge.history.sessions import settle_sessions
 from nudge.storage import spool
 from nudge.usecases import credit, history, hook_answers, inject
 from nudge.usecases.app import App
@@ -53,7 +53,7 @@ async def record_many(app: App, params: RecordMany, call: Call) -> Any:
     outcomes = await asyncio.gather(*(_record_old(app, event, call) for event in params.events))
     if app.history is not None:
         # The transcript of a subagent may be read after its session's end, which it reopens.
-        await app.history.write(lambda connection: settle(connection, app.now()))
+        await app.history.write(lambda connection: settle_sessions(connection, app.now()))
     refused = [
         {"event_id": str(event.get("event_id"))[:64], "reason": outcome}
         for event, outcome in zip(params.events, outcomes, strict=True)

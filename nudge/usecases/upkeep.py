@@ -13,9 +13,10 @@ from nudge import config, limits, paths
 from nudge.clock import boot_seconds
 from nudge.config import Settings
 from nudge.errors import HandingOver, Invalid, NudgeError
-from nudge.history import facts, summary
+from nudge.history import facts
 from nudge.history.observations import RETENTION_DAYS
 from nudge.history.purge import sweep_observations
+from nudge.history.sessions import settle_sessions
 from nudge.memories import retrieval
 from nudge.storage import permissions, spool
 from nudge.storage.database import Database
@@ -124,7 +125,7 @@ class Upkeep:
         now = self._app.now()
         spool.sweep(self._directory, now)
         if self._database.reason is None:
-            await self._database.write(lambda connection: summary.settle(connection, int(now)))
+            await self._database.write(lambda connection: settle_sessions(connection, int(now)))
             await self._merge_note_index()
 
     async def _merge_note_index(self) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from nudge.errors import Invalid
-from nudge.history import store, summary, views
+from nudge.history import sessions, store, views
 from tests.unit.history.stored import NOW, edit, empty, event, filled, prompt, read, rows
 
 
@@ -319,7 +319,7 @@ def test_what_arrives_after_the_end_is_summed_up_too() -> None:
     connection = filled(*A_SESSION)
     store.record(connection, edit("/src/late.py", NOW + 8, prompt_id="p1"))
     assert views.trace(connection, "s1")["summary"]["files"] == ["/src/auth.py", "/src/token.py", "/src/late.py"]
-    assert summary.settle(connection, NOW) == 1
+    assert sessions.settle_sessions(connection, NOW) == 1
     assert "/src/late.py" in rows(connection, "summary", "sessions")[0]
 
 

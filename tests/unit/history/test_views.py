@@ -10,7 +10,7 @@ import pytest
 
 from nudge import limits
 from nudge.errors import Invalid, NotFound
-from nudge.history import store, summary, views
+from nudge.history import sessions, store, views
 from nudge.history.purge import Conditions, purge_observations
 from nudge.storage.sqlite import match_texts
 from tests.unit.history.stored import NOW, edit, empty, event, filled, prompt, read, rows
@@ -208,7 +208,7 @@ def test_a_change_of_several_files_is_in_the_biography_of_each() -> None:
     }
     assert views.file_history(connection, "/c.py", after=NOW)["sessions"] == []
     assert len(views.file_history(connection, "/b.py", limit=1)["sessions"][0]["touches"]) == 1
-    assert summary.summarize(connection, "s1")["files"] == ["/a.py", "/b.py", "/c.py"]
+    assert sessions.summarize(connection, "s1")["files"] == ["/a.py", "/b.py", "/c.py"]
     purge_observations(connection, Conditions(now=NOW, ids=[1]), NOW, match_texts)
     assert (
         views.file_history(connection, "/c.py")["sessions"] == []
