@@ -86,7 +86,7 @@ def _last_event(connection: SqlConnection, session_id: str) -> int:
 
 def summarize(connection: SqlConnection, session_id: str) -> dict[str, Any]:
     """Compute the summary from the stored rows alone."""
-    words = last_words_of(connection, session_id)
+    words = _last_words_of(connection, session_id)
     return {
         **({"last_words": words} if words else {}),
         "intent": intent_of(connection, session_id),
@@ -112,7 +112,7 @@ def intent_of(connection: SqlConnection, session_id: str) -> str | None:
     return " ".join(row[0].split())[: limits.INTENT_CHARS] if row else None
 
 
-def last_words_of(connection: SqlConnection, session_id: str) -> str:
+def _last_words_of(connection: SqlConnection, session_id: str) -> str:
     """Return the last message of the assistant that a session end or turn end has; empty when there is none."""
     row = connection.execute(
         "SELECT json_extract(metadata, '$.last_words') AS words FROM observations WHERE session_id = ?"
@@ -248,7 +248,7 @@ class SessionRow:
         self.uncommitted = [change.content for change in changes if self._is_uncommitted(change)]
         failures = _failing_jobs(connection, self.id)
         self.failing = next((failed for failed in failures if not passes.has_later(self.project, failed)), None)
-        self.last_words = last_words_of(connection, self.id)
+        self.last_words = _last_words_of(connection, self.id)
 
     def is_live(self, now: float) -> bool:
         return self.ended_at is None and now - self.last <= limits.LIVE_SECONDS
