@@ -8,12 +8,8 @@ from collections.abc import Iterator
 
 from nudge import limits
 from nudge.manifests.commands import Claim, Rank, classify_command, is_plain_word, only_checks, quote_path, run_in
-from nudge.manifests.formats import parse_yaml
+from nudge.manifests.formats import YamlNode, parse_yaml
 from nudge.manifests.tree import Directory
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from nudge.manifests.yaml_nodes import YamlNode
 
 _COMPOSE_FILES = ("compose.yaml", "compose.yml", "docker-compose.yml", "docker-compose.yaml")  # in compose's own order
 _COMPOSE_VARIANT = re.compile(r"(?:docker-)?compose[.-][\w-]+\.ya?ml")

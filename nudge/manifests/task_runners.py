@@ -6,12 +6,8 @@ import re
 from collections.abc import Iterator
 
 from nudge.manifests.commands import SCRIPT_DIRECTORIES, Claim, Rank, quote_path, run_in, select_scripts, select_targets
-from nudge.manifests.formats import parse_yaml
+from nudge.manifests.formats import YamlNode, parse_yaml
 from nudge.manifests.tree import Directory
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from nudge.manifests.yaml_nodes import YamlNode
 
 _MAKEFILES = ("GNUmakefile", "makefile", "Makefile")  # in make's own order
 _MAKE_ASSIGNMENT = re.compile(r"\s*(?:(?:export|override|private)\s+)*[\w.-]+\s*(?::{0,3}|[?+!])=")
