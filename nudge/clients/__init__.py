@@ -5,6 +5,6 @@
 `client`        `AgentClient`, the description that each module fills in, and `Home`, where a user's files are
 `executable`    the installed `nudge`, as clients start it
 `plan`          what connecting and disconnecting change in a client's files, and how that is undone
-`config_files`  the kinds of files that are changed; `json_edit`, `toml_edit` and `text_edit` change their text
-`entries`       the servers, hooks and plugins that a client has, ours and others'
+`config_files`  the kinds of files that are changed, and the servers, hooks and plugins in them, ours and others';
+                `json_edit`, `toml_edit` and `text_edit` change their text
 """

@@ -12,7 +12,7 @@ from shlex import quote
 from nudge import __version__
 from nudge.clients import executable, registry
 from nudge.clients.client import AgentClient, Home
-from nudge.clients.entries import HOOK, OUR_NAMES, ConfigEntry, is_our_plugin
+from nudge.clients.config_files import HOOK_ENTRY, OUR_NAMES, ConfigEntry, is_our_plugin
 from nudge.clients.executable import GUARD
 from nudge.doctor.model import Finding, Snapshot, edit_command, fail, ok, warn
 from nudge.ipc.endpoint import is_newer
@@ -177,7 +177,7 @@ def check_wiring(snapshot: Snapshot) -> Iterator[Finding]:
     """A client starts one server for each name: the same name in two places is one server, two names are two."""
     ours: dict[str, dict[str, ConfigEntry]] = {}
     for client, entry in _entries(snapshot):
-        if entry.kind != HOOK and _is_nudge(entry):
+        if entry.kind != HOOK_ENTRY and _is_nudge(entry):
             ours.setdefault(client.title, {})[entry.name] = entry
     for title, by_name in ours.items():
         if len(by_name) > 1:
@@ -194,7 +194,7 @@ def check_hook_script(snapshot: Snapshot) -> Iterator[Finding]:
     """Hooks run a script of ours. Without it nothing is recorded, and some clients report no error."""
     scripts: dict[str, AgentClient] = {}
     for client, entry in _entries(snapshot):
-        if entry.kind == HOOK and (match := _HOOK_SCRIPT.match(entry.command)) is not None:
+        if entry.kind == HOOK_ENTRY and (match := _HOOK_SCRIPT.match(entry.command)) is not None:
             scripts.setdefault(match.group(1), client)
     for path, client in scripts.items():
         if os.path.isfile(path) and os.access(path, os.X_OK):
@@ -226,7 +226,7 @@ def _memory_tool(entry: ConfigEntry) -> str | None:
     credential."""
     if _is_nudge(entry):
         return None
-    in_name = None if entry.kind == HOOK else _TOOL_IN_NAME.search(entry.name)
+    in_name = None if entry.kind == HOOK_ENTRY else _TOOL_IN_NAME.search(entry.name)
     match = in_name or _TOOL_IN_COMMAND.search(entry.command)
     return match.group() if match else None
 
