@@ -1,7 +1,7 @@
 """Agent clients. Everything that is known about one client is in the module of its name, and listed in `registry`
 (the format of Claude Code's transcripts in `claude_transcripts`).
 
-`registry`      which clients there are, and which of them sent a hook event
+`registry`      which clients there are, which of them sent a hook event, and what the caller of a tool says
 `client`        `AgentClient`, the description that each module fills in, and `Home`, where a user's files are
 `executable`    the installed `nudge`, as clients start it
 `plan`          what connecting and disconnecting change in a client's files, and how that is undone
