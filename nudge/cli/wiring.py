@@ -20,7 +20,7 @@ from nudge.cli.plain import Invocation
 from nudge.cli.prompts import ask, yes_option
 from nudge.clients import claude_code, config_files, executable, plan, registry
 from nudge.clients.client import NAME, AgentClient, Home
-from nudge.clients.entries import ConfigEntry, is_our_plugin
+from nudge.clients.config_files import ConfigEntry, is_our_plugin
 from nudge.clients.executable import Executable
 from nudge.clients.plan import ConnectedFiles, FileChange
 from nudge.clock import ago

@@ -1,10 +1,10 @@
 """Agent clients. Everything that is known about one client is in the module of its name, and listed in `registry`
 (the format of Claude Code's transcripts in `claude_transcripts`).
 
-`registry`      which clients there are, and which of them sent a hook event
+`registry`      which clients there are, which of them sent a hook event, and what the caller of a tool says
 `client`        `AgentClient`, the description that each module fills in, and `Home`, where a user's files are
 `executable`    the installed `nudge`, as clients start it
 `plan`          what connecting and disconnecting change in a client's files, and how that is undone
-`config_files`  the kinds of files that are changed; `json_edit`, `toml_edit` and `text_edit` change their text
-`entries`       the servers, hooks and plugins that a client has, ours and others'
+`config_files`  the kinds of files that are changed, and the servers, hooks and plugins in them, ours and others';
+                `json_edit`, `toml_edit` and `text_edit` change their text
 """

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
-    from nudge.clients.config_files import ConfigFile
-    from nudge.clients.entries import ConfigEntry
+    from nudge.clients.config_files import ConfigEntry, ConfigFile
     from nudge.clients.executable import Executable
     from nudge.clients.plan import Command, FileChange
 
@@ -79,21 +78,21 @@ class ClaudeCode(AgentClient):
         """Also the servers of the project alone, those that it shares, and plugins."""
         from shlex import quote
 
-        from nudge.clients import entries
+        from nudge.clients.config_files import PLUGIN_ENTRY, ConfigEntry, read_document, server_entries, table
 
         yield from super().entries(home, cwd)
         settings = self.settings_file(home)
-        for name, is_enabled in entries.table(entries.read(settings), "enabledPlugins").items():
+        for name, is_enabled in table(read_document(settings), "enabledPlugins").items():
             if is_enabled:
-                yield entries.ConfigEntry(entries.PLUGIN, name, "", settings, f"claude plugin disable {quote(name)}")
+                yield ConfigEntry(PLUGIN_ENTRY, name, "", settings, f"claude plugin disable {quote(name)}")
         state = self.state_file(home)
-        projects = entries.table(entries.read(state), "projects")
+        projects = table(read_document(state), "projects")
         for folder in paths.upward(cwd):
-            local = entries.table(entries.table(projects, folder), "mcpServers")
-            yield from entries.servers(state, local, "claude mcp remove {name} -s local")
+            local = table(table(projects, folder), "mcpServers")
+            yield from server_entries(state, local, "claude mcp remove {name} -s local")
             shared = os.path.join(folder, ".mcp.json")
-            servers = entries.table(entries.read(shared), "mcpServers")
-            yield from entries.servers(shared, servers, "claude mcp remove {name} -s project")
+            servers = table(read_document(shared), "mcpServers")
+            yield from server_entries(shared, servers, "claude mcp remove {name} -s project")
 
     def own_commands(self, change: FileChange, home: Home, executable: Executable) -> Sequence[Command]:
         import shutil

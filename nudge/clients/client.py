@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
-    from nudge.clients.config_files import ConfigFile
-    from nudge.clients.entries import ConfigEntry
+    from nudge.clients.config_files import ConfigEntry, ConfigFile
     from nudge.clients.executable import Executable
     from nudge.clients.plan import Command, FileChange
 
@@ -108,14 +107,14 @@ class AgentClient:
     def entries(self, home: Home, cwd: str) -> Iterator[ConfigEntry]:
         """Yield all servers, hooks and plugins in its configuration that apply in the directory `cwd`."""
         del cwd
-        from nudge.clients import entries
+        from nudge.clients import config_files
         from nudge.clients.executable import Executable
 
         for file in self.config_files(home, Executable(NAME)):
-            document = entries.read(file.path)
-            servers = entries.table(document, file.servers_key) if file.servers_key else {}
-            yield from entries.servers(file.path, servers, self.remove_server)
-            yield from entries.hooks(file.path, document)
+            document = config_files.read_document(file.path)
+            servers = config_files.table(document, file.servers_key) if file.servers_key else {}
+            yield from config_files.server_entries(file.path, servers, self.remove_server)
+            yield from config_files.hook_entries(file.path, document)
 
     def hook_handlers(self, executable: Executable) -> dict[str, dict[str, Any]]:
         """Return the entry in its configuration for each event."""

@@ -1,11 +1,12 @@
-"""The kinds of configuration file that connect a client, what is added to each, and how such files are read and
-written."""
+"""Clients' configuration files: the kinds of file that connect a client and what is added to each, the entries that a
+file has, ours and others', and how such files are read and written."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from shlex import quote
 from typing import Any, Protocol
 
 from nudge import files, paths
@@ -13,10 +14,12 @@ from nudge.clients import json_edit, toml_edit
 from nudge.clients.executable import is_our_hook
 from nudge.clients.json_edit import ARRAY, OBJECT, JsonNode
 from nudge.clients.text_edit import EditBuffer, Malformed
-from nudge.errors import Invalid, StorageFailed
+from nudge.errors import Invalid, NudgeError, StorageFailed
 from nudge.limits import MAX_CONFIG_BYTES
 
-SERVER, HOOKS = "MCP server", "hooks"
+SERVER, HOOKS = "MCP server", "hooks"  # parts of a connection
+SERVER_ENTRY, HOOK_ENTRY, PLUGIN_ENTRY = "server", "hook", "plugin"
+OUR_NAMES = ("nudge", "nudge-mcp")
 
 Handlers = Mapping[str, Mapping[str, Any]]  # what to run, by event
 
@@ -236,6 +239,54 @@ def _command(handler: JsonNode) -> Iterator[str]:
         yield line
 
 
+# The servers, hooks and plugins in a configuration, ours and others'
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigEntry:
+    """One server, hook or plugin. `remove` is the command that removes it; empty when the user has to edit the file."""
+
+    kind: str
+    name: str
+    command: str
+    file: str
+    remove: str = ""
+
+
+def is_our_plugin(entry: ConfigEntry) -> bool:
+    return entry.kind == PLUGIN_ENTRY and entry.name.partition("@")[0] in OUR_NAMES
+
+
+def table(document: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return the object or table of that name in a document; an empty one when there is none."""
+    value = document.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def server_entries(path: str, servers: Mapping[str, Any], remove: str) -> Iterator[ConfigEntry]:
+    """Yield the servers of one table; `remove` is a command with {name} in it."""
+    for name, server in servers.items():
+        if isinstance(server, dict):
+            words = [*_words(server.get("command")), *_words(server.get("args")), *_words(server.get("url"))]
+            yield ConfigEntry(SERVER_ENTRY, name, " ".join(words), path, remove.format(name=quote(name)))
+
+
+def hook_entries(path: str, document: Mapping[str, Any]) -> Iterator[ConfigEntry]:
+    """Yield the hooks of a document: `{"hooks": {EVENT: [{"hooks": [{"command": ...}]}]}}`, or without the groups."""
+    for event, groups in table(document, "hooks").items():
+        for group in groups if isinstance(groups, list) else ():
+            handlers = group.get("hooks", [group]) if isinstance(group, dict) else []
+            for handler in handlers if isinstance(handlers, list) else ():
+                if isinstance(handler, dict) and isinstance(handler.get("command"), str):
+                    words = [handler["command"], *_words(handler.get("args"))]
+                    yield ConfigEntry(HOOK_ENTRY, event, " ".join(words), path)
+
+
+def _words(value: object) -> list[str]:
+    words = value if isinstance(value, list) else [value]
+    return [word for word in words if isinstance(word, str)]
+
+
 # Reading and writing
 
 
@@ -257,6 +308,16 @@ def read(path: str) -> str | None:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise Invalid(f"{shown(path)}, line {line}: is not UTF-8; nothing was changed") from None
+
+
+def read_document(path: str) -> dict[str, Any]:
+    """Return the document in a configuration file; empty when it cannot be read, which the client itself reports."""
+    try:
+        text = read(path) or ""
+        document = toml_edit.parse(text) if path.endswith(".toml") else json_edit.load(text)
+    except (NudgeError, ValueError, RecursionError):
+        return {}
+    return document if isinstance(document, dict) else {}
 
 
 def write(path: str, text: str) -> None:

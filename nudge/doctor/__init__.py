@@ -2,16 +2,16 @@
 none.
 
 `Snapshot.take()` collects what the checks read, `run(snapshot)` returns their findings, and `fix(findings, confirm)`
-repairs what can be repaired, some of it only after asking. The checks are in `files`
-(directories, modes, disk), `server` (settings, lock, endpoint, socket, port), `data` (change log, clock, database,
-spool), `installation` (versions, PATH, Python) and `clients` (what else is wired into the agent clients).
+repairs what can be repaired, some of it only after asking. The checks are in `files` (directories, modes, disk),
+`server` (settings, lock, endpoint, socket, port), `data` (change log, clock, database, spool) and `installation`
+(versions, PATH, Python, and what the agent clients start).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from nudge.doctor import clients, data, files, installation, server
+from nudge.doctor import data, files, installation, server
 from nudge.doctor.model import FAIL, OK, WARN, Finding, Snapshot
 from nudge.errors import NudgeError
 
@@ -40,9 +40,9 @@ CHECKS: tuple[Callable[[Snapshot], Iterable[Finding]], ...] = (
     installation.check_sqlite,
     installation.check_environment,
     files.check_disk,
-    clients.check_memory_tools,
-    clients.check_wiring,
-    clients.check_hook_script,
+    installation.check_memory_tools,
+    installation.check_wiring,
+    installation.check_hook_script,
 )
 
 

@@ -1,19 +1,33 @@
-"""Checks of the program itself: its version and the server's, the one on PATH, its Python and SQLite."""
+"""Checks of the installation: the program itself (its version and the server's, the one on PATH, its Python and SQLite)
+and the agent clients' settings (how they start it, and which other memory tools they have)."""
 
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from shlex import quote
 
 from nudge import __version__
-from nudge.doctor.model import Finding, Snapshot, ok, warn
+from nudge.clients import executable, registry
+from nudge.clients.client import AgentClient, Home
+from nudge.clients.config_files import HOOK_ENTRY, OUR_NAMES, ConfigEntry, is_our_plugin
+from nudge.clients.executable import GUARD
+from nudge.doctor.model import Finding, Snapshot, edit_command, fail, ok, warn
 from nudge.ipc.endpoint import is_newer
 
 _PROGRAM = "nudge"
 _DISTRIBUTION = "nudge-mcp"
 _INSTALL = f"uv tool install {_DISTRIBUTION}"
+
+_MEMORY_TOOLS = r"claude-mem|mem0|basic-memory|memento|openmemory|letta|zep|serena|byterover|server-memory"
+_TOOL_IN_COMMAND = re.compile(rf"(?<![a-z0-9])(?:{_MEMORY_TOOLS})(?![a-z0-9])", re.IGNORECASE)
+# `memory` counts in a name only: in a command it may be a limit.
+_TOOL_IN_NAME = re.compile(rf"(?<![a-z0-9])(?:{_MEMORY_TOOLS}|memory)(?![a-z0-9])", re.IGNORECASE)
+_HOOK_SCRIPT = re.compile(rf"""['"]?(.*[/\\]{GUARD})(?=['"\s]|$)""")  # in the command line of a hook
+
+# The program
 
 
 def check_versions(snapshot: Snapshot) -> Iterator[Finding]:
@@ -45,10 +59,10 @@ def check_programs(snapshot: Snapshot) -> Iterator[Finding]:
         yield ok("installation", programs[0])
 
 
-def _add_to_path(executable: str) -> str:
+def _add_to_path(python: str) -> str:
     """The command that adds this installation to PATH; the one that installs it, when there is no script beside
     Python."""
-    folder = os.path.dirname(executable)
+    folder = os.path.dirname(python)
     return f'export PATH={quote(folder)}:"$PATH"' if os.path.exists(os.path.join(folder, _PROGRAM)) else _INSTALL
 
 
@@ -140,3 +154,83 @@ def _is_shim(program: str) -> bool:
             return b"pyenv" in file.read(1_024) and os.path.basename(os.path.dirname(program)) == "shims"
     except OSError:
         return False
+
+
+# The agent clients' settings
+
+
+def check_memory_tools(snapshot: Snapshot) -> Iterator[Finding]:
+    others = [
+        (client, entry, tool) for client, entry in _entries(snapshot) if (tool := _memory_tool(entry)) is not None
+    ]
+    for client, entry, tool in others:
+        name = f"{entry.kind} {entry.name} ({tool})" if tool != entry.name else f"{entry.kind} {tool}"
+        message = (
+            f"{client.title} also has the {name}, which looks like a memory tool; with two, text is injected twice"
+        )
+        yield warn("memory tools", f"{message} ({entry.file})", _remove_command(entry))
+    if not others:
+        yield ok("memory tools", "no other memory tool in the clients' settings")
+
+
+def check_wiring(snapshot: Snapshot) -> Iterator[Finding]:
+    """A client starts one server for each name: the same name in two places is one server, two names are two."""
+    ours: dict[str, dict[str, ConfigEntry]] = {}
+    for client, entry in _entries(snapshot):
+        if entry.kind != HOOK_ENTRY and _is_nudge(entry):
+            ours.setdefault(client.title, {})[entry.name] = entry
+    for title, by_name in ours.items():
+        if len(by_name) > 1:
+            *_, last = by_name.values()
+            message = f"{title} starts Nudge more than once: {', '.join(by_name)} ({last.file})"
+            yield warn("wiring", message, _remove_command(last))
+        else:
+            yield ok("wiring", f"{title} starts it as {next(iter(by_name))}")
+    if not ours:
+        yield ok("wiring", "no client here starts it yet; for Claude Code: nudge connect claude-code")
+
+
+def check_hook_script(snapshot: Snapshot) -> Iterator[Finding]:
+    """Hooks run a script of ours. Without it nothing is recorded, and some clients report no error."""
+    scripts: dict[str, AgentClient] = {}
+    for client, entry in _entries(snapshot):
+        if entry.kind == HOOK_ENTRY and (match := _HOOK_SCRIPT.match(entry.command)) is not None:
+            scripts.setdefault(match.group(1), client)
+    for path, client in scripts.items():
+        if os.path.isfile(path) and os.access(path, os.X_OK):
+            yield ok("hooks", f"{client.title} runs {path}")
+            continue
+        problem = "cannot be run" if os.path.lexists(path) else "does not exist"
+        message = f"{path}, which hooks of {client.title} run, {problem}: nothing is recorded"
+        is_current = path == executable.guard_path(snapshot.environ)
+        yield fail("hooks", message, f"nudge connect {client.name}", _install_script if is_current else None)
+
+
+def _install_script() -> str:
+    executable.install_guard(executable.find())
+    return f"wrote {executable.guard_path()}"
+
+
+def _entries(snapshot: Snapshot) -> Iterator[tuple[AgentClient, ConfigEntry]]:
+    home = Home(snapshot.home, snapshot.environ)
+    for client in registry.all_clients():
+        yield from ((client, entry) for entry in client.entries(home, snapshot.cwd))
+
+
+def _remove_command(entry: ConfigEntry) -> str:
+    return entry.remove or edit_command(entry.file)
+
+
+def _memory_tool(entry: ConfigEntry) -> str | None:
+    """The name of the memory tool that an entry starts, or None. Only the name is shown: the command may hold a
+    credential."""
+    if _is_nudge(entry):
+        return None
+    in_name = None if entry.kind == HOOK_ENTRY else _TOOL_IN_NAME.search(entry.name)
+    match = in_name or _TOOL_IN_COMMAND.search(entry.command)
+    return match.group() if match else None
+
+
+def _is_nudge(entry: ConfigEntry) -> bool:
+    words = [os.path.basename(word) for word in entry.command.split()]
+    return is_our_plugin(entry) or any(word in (*OUR_NAMES, GUARD) for word in words)

@@ -1,27 +1,28 @@
-"""TOML, INI and YAML (`yaml_nodes`) from untrusted files: parsed in bounded time, with the line of each part."""
+"""TOML, INI and YAML from untrusted files: parsed in bounded time, with the line of each part."""
 
 from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from nudge import limits
 from nudge.text import line_at
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from nudge.manifests.yaml_nodes import YamlNode
-
 _TOML_KEY_PART = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+"""
 _DEEP_TOML_KEY = re.compile(rf"(?<![\w-])(?:{_TOML_KEY_PART}){{{limits.MAX_TOML_KEY_PARTS}}}")
+_YAML_TAG_DIRECTIVE = re.compile(r"^%TAG\b", re.MULTILINE)
 
 
 def line_of(text: str, pattern: str) -> int:
     """Return the line where `pattern` matches first (`^` is the start of any line), or 1 when it does not match."""
     match = re.search(pattern, text, re.MULTILINE)
     return line_at(text, match.start()) if match else 1
+
+
+# TOML
 
 
 def parse_toml(text: str) -> dict[str, Any]:
@@ -61,6 +62,9 @@ def key_line(text: str, key: str, *path: str) -> int:
     return header
 
 
+# INI
+
+
 @dataclass(slots=True)
 class Section:
     """A section of an INI file. Each value is the list of its lines."""
@@ -90,8 +94,130 @@ def parse_ini(text: str) -> dict[str, Section]:
     return sections
 
 
+# YAML
+
+
+@dataclass(frozen=True, slots=True)
+class YamlNode:
+    """A part of a YAML document; every scalar is text. `line` is the line of its key, or its own in a list.
+
+    Aliases share nodes. `size` and `height` count as if each alias were a copy, so walking a node is bounded.
+    """
+
+    value: str | list[YamlNode] | dict[str, YamlNode]
+    line: int
+    size: int = 1
+    height: int = 0
+
+    @property
+    def text(self) -> str:
+        """The scalar's text; empty for a collection."""
+        return self.value if isinstance(self.value, str) else ""
+
+    @property
+    def items(self) -> list[YamlNode]:
+        return self.value if isinstance(self.value, list) else []
+
+    @property
+    def fields(self) -> dict[str, YamlNode]:
+        return self.value if isinstance(self.value, dict) else {}
+
+    def get(self, *path: str) -> YamlNode:
+        """Return the node at `path` below this one, or an empty scalar."""
+        node = self
+        for name in path:
+            node = node.fields.get(name, _NO_NODE)
+        return node
+
+    def texts(self) -> Iterator[str]:
+        """Yield every scalar in this node, keys excluded."""
+        if isinstance(self.value, str):
+            yield self.value
+        for child in self.items or self.fields.values():
+            yield from child.texts()
+
+
+_NO_NODE = YamlNode("", 0)
+
+
 def parse_yaml(text: str) -> YamlNode:
     """Parse the first document of a YAML file, or raise ValueError when it is malformed or exceeds the limits."""
-    from nudge.manifests import yaml_nodes  # late: most repositories have no such file
+    # libyaml compares each %TAG directive with all before it: 20,000 of them take 0.65 s.
+    if _YAML_TAG_DIRECTIVE.search(text):
+        raise ValueError("tag directives are not supported")
+    return _YamlReader(text).read()
 
-    return yaml_nodes.parse(text)
+
+class _YamlReader:
+    """Builds nodes from parser events, not with `yaml.compose`: that recurses without limit on nested collections."""
+
+    def __init__(self, text: str) -> None:
+        import yaml  # late: it takes as long to import as the rest of a scan, and most repos have no such file
+
+        self._yaml = yaml
+        self._events = yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        self._anchors: dict[str, YamlNode] = {}
+        self._size = 0
+
+    def read(self) -> YamlNode:
+        try:
+            for event in self._events:
+                if isinstance(event, self._yaml.NodeEvent):
+                    return self._node(event, 0)
+        except self._yaml.YAMLError as error:
+            mark = getattr(error, "problem_mark", None)
+            raise ValueError(f"not valid YAML, line {mark.line + 1}" if mark else "not valid YAML") from None
+        return _NO_NODE
+
+    def _node(self, event: Any, depth: int) -> YamlNode:
+        line = event.start_mark.line + 1
+        if isinstance(event, self._yaml.AliasEvent):
+            # An anchor is stored when its node is complete: an alias inside its own node is unknown here.
+            node = self._anchors.get(str(event.anchor))
+            if node is None:
+                raise ValueError(f"unknown or recursive alias, line {line}")
+            self._check_limits(node.size, depth + node.height)
+            return node
+        self._check_limits(1, depth)
+        if isinstance(event, self._yaml.CollectionStartEvent):
+            node = self._collection(event, line, depth)
+        else:
+            node = YamlNode(event.value.strip(), line)
+        if event.anchor is not None:
+            self._anchors[event.anchor] = node
+        return node
+
+    def _check_limits(self, size: int, depth: int) -> None:
+        self._size += size
+        if self._size > limits.MAX_YAML_NODES:
+            raise ValueError(f"more than {limits.MAX_YAML_NODES} nodes, aliases counted as copies")
+        if depth > limits.MAX_YAML_DEPTH:
+            raise ValueError("nested too deep")
+
+    def _collection(self, event: Any, line: int, depth: int) -> YamlNode:
+        is_mapping = isinstance(event, self._yaml.MappingStartEvent)
+        value = self._mapping(depth + 1) if is_mapping else self._sequence(depth + 1)
+        children = list(value.values()) if isinstance(value, dict) else value
+        height = 1 + max((child.height for child in children), default=0)
+        return YamlNode(value, line, 1 + sum(child.size for child in children), height)
+
+    def _sequence(self, depth: int) -> list[YamlNode]:
+        items = []
+        while not isinstance(event := next(self._events), self._yaml.SequenceEndEvent):
+            items.append(self._node(event, depth))
+        return items
+
+    def _mapping(self, depth: int) -> dict[str, YamlNode]:
+        fields: dict[str, YamlNode] = {}
+        merged: list[YamlNode] = []
+        while not isinstance(event := next(self._events), self._yaml.MappingEndEvent):
+            key = self._node(event, depth)
+            node = self._node(next(self._events), depth)
+            if key.value == "<<":
+                merged += node.items or [node]
+            elif isinstance(key.value, str):
+                fields[key.value] = YamlNode(node.value, key.line, node.size, node.height)
+        for source in merged:  # explicit keys win, then the first source
+            for name, node in source.fields.items():
+                fields.setdefault(name, node)
+        return fields

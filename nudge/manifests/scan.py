@@ -9,7 +9,6 @@ from pathlib import Path
 
 from nudge import limits
 from nudge.manifests.commands import JOBS, Claim, Command, Rank, fold_name, uses_same_tool
-from nudge.manifests.compose_ci import read_compose, read_workflows
 from nudge.manifests.javascript import npm_package_name, package_scripts, read_package_json
 from nudge.manifests.jvm import gradle_project_name, maven_project_name, read_gradle, read_maven
 from nudge.manifests.python import python_package_name, read_python_project
@@ -17,10 +16,12 @@ from nudge.manifests.rust_go import cargo_package_name, go_module_name, read_car
 from nudge.manifests.task_runners import (
     just_recipes,
     make_targets,
+    read_compose,
     read_justfile,
     read_makefile,
     read_scripts,
     read_taskfile,
+    read_workflows,
 )
 from nudge.manifests.tree import Clock, Directory, Tree
 from nudge.security.secrets import find_secret

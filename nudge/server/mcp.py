@@ -13,7 +13,7 @@ import os
 from functools import lru_cache
 
 from nudge import __version__, limits
-from nudge.clients import caller
+from nudge.clients import registry
 from nudge.errors import Invalid
 from nudge.text import escape_json
 
@@ -85,7 +85,7 @@ def read_client(message: Any) -> str | None:
 def read_session(message: Any) -> str | None:
     """Return the session that the sender names in the metadata of a request; None when it names none."""
     params = message.get("params") if isinstance(message, dict) else None
-    return caller.session(params.get("_meta")) if isinstance(params, dict) else None
+    return registry.call_session(params.get("_meta")) if isinstance(params, dict) else None
 
 
 def is_notification(message: Any) -> bool:

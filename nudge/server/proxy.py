@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from nudge import config, context, limits, paths
-from nudge.clients import caller
+from nudge.clients import registry
 from nudge.clock import boot_seconds
 from nudge.errors import NudgeError
 from nudge.ipc import protocol, spawn
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
     from nudge.config import Settings
     from nudge.ipc.connection import Connection
+
+registry.with_hooks()  # imported now: the package may be upgraded while a PROXY serves
 
 _REJOIN_TIMEOUT = 3.0  # seconds to look for a successor while nothing is waiting to be answered
 _REJOIN_PAUSE = 0.1
@@ -226,7 +228,7 @@ def caller_context(message: Mapping[str, Any], environ: Mapping[str, str]) -> di
     arguments = params.get("arguments")
     explicit = arguments.get("context") if isinstance(arguments, dict) else None
     cwd = explicit.get("cwd") if isinstance(explicit, dict) else None
-    project = caller.project_directory(environ, params.get("_meta"))
+    project = registry.call_directory(environ, params.get("_meta"))
     where = context.caller_cwd(cwd if isinstance(cwd, str) else None, project)
     return context.resolve(where).to_wire()
 

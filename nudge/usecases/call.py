@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 from nudge import limits
-from nudge.clients.caller import SESSION_VARIABLES
+from nudge.clients import registry
 from nudge.context import NO_CONTEXT, Context, resolve
 
 _K = TypeVar("_K")
@@ -27,7 +27,7 @@ _V = TypeVar("_V")
 
 Door = Literal["cli", "mcp", "hook", "http"]
 
-_SESSION_VARIABLES = frozenset(SESSION_VARIABLES)
+_SESSION_VARIABLES = registry.session_variables()
 ANONYMOUS = "anonymous"
 """The one session of all callers that have no id: bare HTTP, and a terminal outside of any agent."""
 
@@ -136,8 +136,8 @@ def agent_session(clients: ClientProcesses, call: Call) -> str | None:
     """The session under which the hooks of the calling agent report; None when it is not known."""
     if call.session is not None:
         return call.session
-    values = call.env_values(_SESSION_VARIABLES) or {}
-    session = next(filter(None, map(values.get, SESSION_VARIABLES)), "")[: limits.MAX_SESSION_ID_CHARS]
+    values = call.env_values(frozenset(_SESSION_VARIABLES)) or {}
+    session = next(filter(None, map(values.get, _SESSION_VARIABLES)), "")[: limits.MAX_SESSION_ID_CHARS]
     return clients.current(session, call.client_process) if session else None
 
 

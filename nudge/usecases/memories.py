@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from nudge import limits, strict_json
-from nudge.clients.caller import note_source
+from nudge.clients.registry import note_source
 from nudge.context import Context, project_of, resolve
 from nudge.errors import Invalid, NotFound, SecretRejected, StorageFailed
 from nudge.history import views

@@ -40,11 +40,12 @@ IPC = (
     "server.stdio",
     "server.proxy",
 )
+CLIENTS = ("claude_code", "codex", "gemini", "opencode", "cursor")
 HOOK = (
     "hook",
     "history.extract",
     "storage.spool",
-    *(f"clients.{name}" for name in ("caller", "registry", "claude_code", "codex", "gemini", "opencode", "cursor")),
+    *(f"clients.{name}" for name in ("registry", *CLIENTS)),
 )
 COMMANDS = (
     "__main__",
@@ -111,6 +112,18 @@ def test_a_thin_module_loads_nothing_heavy(module: str) -> None:
 def test_a_hook_and_a_plain_line_import_neither_json_nor_re(module: str) -> None:
     """`json` and `re` are imported inside the functions that need them."""
     assert not loaded_by(f"import nudge.{module}") & JSON_AND_RE
+
+
+def test_a_proxy_imports_all_clients_at_its_start() -> None:
+    """The package may be upgraded while a PROXY serves: what it imports later could be of another version."""
+    assert {f"nudge.clients.{name}" for name in CLIENTS} <= loaded_by("import nudge.server.proxy")
+
+
+def test_a_hook_of_claude_code_imports_no_other_client() -> None:
+    """Each client's module costs every hook the time to load it."""
+    statement = "from nudge.clients import registry; registry.detect({'client': 'claude-code'}, {})"
+    loaded = loaded_by(f"import nudge.hook; {statement}")
+    assert {name for name in CLIENTS if f"nudge.clients.{name}" in loaded} == {"claude_code"}
 
 
 def test_an_indirect_import_is_detected() -> None:

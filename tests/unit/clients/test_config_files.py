@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nudge.clients import claude_code, config_files, entries, json_edit, toml_edit
+from nudge.clients import claude_code, config_files, json_edit, toml_edit
 from nudge.clients.config_files import HOOKS, SERVER, JsonFile, TomlFile, WholeFile
 from nudge.clients.executable import Executable
 from nudge.clients.text_edit import Malformed, undo
@@ -360,4 +360,4 @@ def test_a_pipe_or_directory_as_configuration_does_not_hang(make: Callable[[str]
     make(path)
     with pytest.raises(Invalid, match="is not a regular file; nothing was changed"):
         config_files.read(path)
-    assert entries.read(path) == {}
+    assert config_files.read_document(path) == {}

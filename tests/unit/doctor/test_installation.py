@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from nudge import __version__
-from nudge.doctor import installation
+from nudge.doctor import fix, installation
+from nudge.doctor.model import Snapshot
 
 from .conftest import Make, levels, only
 
@@ -96,3 +99,162 @@ def test_a_slow_environment(make: Make, tmp_path: Path) -> None:
     found = list(installation.check_environment(make(environ={**on_path(shim), "PYTHONDONTWRITEBYTECODE": "1"})))
     assert [finding.fix for finding in found] == ["unset PYTHONDONTWRITEBYTECODE", "uv tool install nudge-mcp"]
     assert levels(installation.check_environment(make(environ=on_path(program(tmp_path / "bin"))))) == ["ok"]
+
+
+# The agent clients' settings
+
+
+def write(path: Path, content: Any) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content if isinstance(content, str) else json.dumps(content))
+
+
+def fixes(snapshot: Snapshot) -> list[str | None]:
+    return [finding.fix for finding in installation.check_memory_tools(snapshot) if finding.level == "warn"]
+
+
+def test_other_memory_tools(make: Make, tmp_path: Path) -> None:
+    """Servers, hooks and plugins of every client that is looked at, each with the command that removes it."""
+    hook = {
+        "hooks": [{"type": "command", "command": "npx claude-mem hook"}, {"type": "command", "command": "make fmt"}]
+    }
+    write(
+        tmp_path / ".claude/settings.json",
+        {"hooks": {"SessionStart": [hook]}, "enabledPlugins": {"claude-mem@x": True, "zep@x": False}},
+    )
+    work = str(tmp_path / "work")
+    local = {"mcpServers": {"notes": {"command": "uvx", "args": ["basic-memory", "mcp"]}}}
+    write(
+        tmp_path / ".claude.json",
+        {"mcpServers": {"memory": {"command": "npx"}}, "projects": {work: local, "/else": local}},
+    )
+    write(
+        tmp_path / "work/.mcp.json",
+        {"mcpServers": {"m": {"command": "npx", "args": ["@modelcontextprotocol/server-memory"]}}},
+    )
+    write(tmp_path / ".codex/config.toml", '[mcp_servers.mem0]\nurl = "https://mcp.mem0.ai"\n')
+    write(tmp_path / ".gemini/settings.json", {"mcpServers": {"serena": {"command": "uvx"}}})
+    assert fixes(make()) == [
+        "claude mcp remove memory -s user",
+        f"${{EDITOR:-vi}} {tmp_path / '.claude/settings.json'}",
+        "claude plugin disable claude-mem@x",
+        "claude mcp remove notes -s local",
+        "claude mcp remove m -s project",
+        "codex mcp remove mem0",
+        "gemini mcp remove serena",
+    ]
+
+
+def test_a_neighbours_command_is_not_repeated(make: Make, tmp_path: Path) -> None:
+    """The command may hold a credential, and users paste the output of doctor into public places."""
+    servers = {"notes": {"command": "uvx", "args": ["mem0-mcp", "--key", "sk-1234"], "env": {"KEY": "sk-1234"}}}
+    write(tmp_path / ".claude.json", {"mcpServers": servers})
+    found = only(installation.check_memory_tools(make()))
+    assert "server notes (mem0)" in found.message and "sk-1234" not in found.message + str(found.fix)
+
+
+def test_what_is_no_memory_tool(make: Make, tmp_path: Path) -> None:
+    """A tool's name inside another word, a memory limit on a command line, and Nudge itself are not reported."""
+    servers = {
+        "nudge": {"command": "/opt/memory/bin/nudge", "args": ["serve"]},
+        "java": {"command": "java", "args": ["--max-memory", "4096"]},
+        "zeppelin": {"command": "zeppelin"},
+        "memoryless": {"command": "x"},
+    }
+    write(tmp_path / ".claude.json", {"mcpServers": servers})
+    assert fixes(make()) == []
+
+
+ODD = '{"mcpServers": {"a": 1, "b": {"args": 3}}, "hooks": {"x": [1, {"hooks": [2]}]}}'
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"mcpServers": [1]}', ODD])
+def test_a_clients_broken_file(make: Make, tmp_path: Path, content: str) -> None:
+    """A settings file that cannot be parsed yields no finding and no error: the client reports it."""
+    for name in (
+        ".claude/settings.json",
+        ".claude.json",
+        ".gemini/settings.json",
+        ".codex/config.toml",
+        "work/.mcp.json",
+    ):
+        write(tmp_path / name, content)
+    assert levels(installation.check_memory_tools(make())) == ["ok"]
+    assert levels(installation.check_wiring(make())) == ["ok"]
+
+
+def test_nudge_wired_twice(make: Make, tmp_path: Path) -> None:
+    """Two names are two servers; one name in two places is one."""
+    write(tmp_path / ".claude.json", {"mcpServers": {"nudge": {"command": "nudge", "args": ["serve"]}}})
+    write(tmp_path / "work/.mcp.json", {"mcpServers": {"nudge": {"command": "uvx", "args": ["nudge-mcp", "serve"]}}})
+    assert levels(installation.check_wiring(make())) == ["ok"]
+    write(
+        tmp_path / "work/.mcp.json", {"mcpServers": {"hints": {"command": "python", "args": ["-m", "nudge", "serve"]}}}
+    )
+    found = only(installation.check_wiring(make()))
+    assert (found.level, found.fix) == ("warn", "claude mcp remove hints -s project")
+    write(tmp_path / ".claude/settings.json", {"enabledPlugins": {"nudge@market": True}})
+    assert "nudge@market" in only(installation.check_wiring(make())).message
+
+
+@pytest.mark.parametrize(
+    ("variable", "file", "content", "fix"),
+    [
+        ("CODEX_HOME", "config.toml", '[mcp_servers.mem0]\ncommand = "mem0"\n', "codex mcp remove mem0"),
+        ("CLAUDE_CONFIG_DIR", ".claude.json", {"mcpServers": {"mem0": {}}}, "claude mcp remove mem0 -s user"),
+        ("GEMINI_CLI_HOME", ".gemini/settings.json", {"mcpServers": {"mem0": {}}}, "gemini mcp remove mem0"),
+        ("XDG_CONFIG_HOME", "opencode/opencode.json", {"mcp": {"mem0": {"command": ["mem0"]}}}, None),
+    ],
+)
+def test_a_client_that_was_moved_is_checked_where_it_is(
+    make: Make, tmp_path: Path, variable: str, file: str, content: Any, fix: str | None
+) -> None:
+    """A memory tool below CODEX_HOME or another client's variable is found, and none where the client does not look."""
+    path = tmp_path / "moved" / file
+    write(path, content)
+    assert fixes(make()) == []
+    assert fixes(make(environ={variable: str(tmp_path / "moved")})) == [fix or f"${{EDITOR:-vi}} {path}"]
+
+
+def test_every_client_is_checked(make: Make, tmp_path: Path) -> None:
+    """Those that are connected by hand too, and files with comments."""
+    write(tmp_path / ".cursor/mcp.json", {"mcpServers": {"mem0": {"command": "mem0"}}})
+    write(tmp_path / ".codex/hooks.json", {"hooks": {"Stop": [{"hooks": [{"command": "claude-mem save"}]}]}})
+    write(tmp_path / ".config/zed/settings.json", '{ // mine\n "context_servers": {"letta": {"command": "letta"}}}')
+    assert fixes(make()) == [
+        f"${{EDITOR:-vi}} {tmp_path / name}"
+        for name in (".codex/hooks.json", ".cursor/mcp.json", ".config/zed/settings.json")
+    ]
+
+
+@pytest.mark.parametrize("state", ["gone", "not executable", "there"])
+def test_the_script_that_hooks_run_exists(
+    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str
+) -> None:
+    """A client's settings name a script in the data directory; where it cannot be run, `--fix` writes it again."""
+    data = tmp_path / "my data"
+    monkeypatch.setenv("NUDGE_RUNTIME_DIR", str(data))
+    data.mkdir(mode=0o700)
+    script = data / "nudge-hook"
+    if state != "gone":
+        script.write_text("#!/bin/sh\n")
+        script.chmod(0o700 if state == "there" else 0o600)
+    hook = {"hooks": [{"type": "command", "command": f"'{script}' record"}]}
+    write(tmp_path / ".claude/settings.json", {"hooks": {"SessionStart": [hook], "Stop": [hook]}})
+    snapshot = make(environ={"NUDGE_RUNTIME_DIR": str(data)})
+    found = only(installation.check_hook_script(snapshot))
+    if state == "there":
+        assert found.level == "ok"
+        return
+    assert found.level == "fail" and found.fix == "nudge connect claude-code" and "Claude Code" in found.message
+    assert fix([found]) == [("hooks", f"wrote {script}")]
+    assert only(installation.check_hook_script(snapshot)).level == "ok" and "record" in script.read_text()
+
+
+def test_a_script_in_another_place_is_for_connect_to_write(make: Make, tmp_path: Path) -> None:
+    """`--fix` writes only the script of this installation's data directory. Without hooks nothing is said."""
+    assert list(installation.check_hook_script(make())) == []
+    hook = {"hooks": [{"type": "command", "command": f"{tmp_path}/old/nudge-hook", "args": ["record"]}]}
+    write(tmp_path / ".claude/settings.json", {"hooks": {"Stop": [hook]}})
+    found = only(installation.check_hook_script(make()))
+    assert found.level == "fail" and found.repair is None

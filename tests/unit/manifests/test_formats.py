@@ -8,8 +8,7 @@ import pytest
 import yaml
 
 from nudge import limits
-from nudge.manifests.formats import parse_yaml
-from nudge.manifests.yaml_nodes import YamlNode
+from nudge.manifests.formats import YamlNode, parse_yaml
 
 
 def plain(node: YamlNode) -> object:
