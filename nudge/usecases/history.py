@@ -18,7 +18,7 @@ from nudge.history.recent import recent_observations
 from nudge.history.redact import redact_event
 from nudge.history.search import search_observations
 from nudge.security.absolute_paths import normalize_path
-from nudge.storage.backup import DatabaseDamaged, backup_folder, damage_fix, new_backup, write_backup
+from nudge.storage.database_files import DatabaseDamaged, backup_folder, damage_fix, new_backup, write_backup
 from nudge.storage.sqlite import match_texts, scrub
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
