@@ -21,7 +21,7 @@ from nudge.hints.not_found import Checked, explain_refused, nearest
 from nudge.hints.ranking import Ranked, rank
 from nudge.hints.scope import Verdict
 from nudge.hints.text_index import Slices, TextQuery
-from nudge.security.regex import Regex, compile_regex
+from nudge.security.patterns import Regex, compile_regex
 
 
 @dataclass(frozen=True, slots=True)

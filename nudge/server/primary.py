@@ -22,7 +22,7 @@ from nudge.ipc import endpoint, spawn
 from nudge.ipc.endpoint import Endpoint, is_newer
 from nudge.ipc.server import WireServer
 from nudge.locks import Flock, OwnerLock, is_free
-from nudge.security import globs
+from nudge.security import patterns
 from nudge.server.diagnostics import SelfReport, configure_log
 from nudge.server.gc_tuning import freeze_gc
 from nudge.server.ipc_handler import IpcHandler
@@ -54,7 +54,7 @@ CLIENT, DETACHED = "client", "detached"  # `owner`: what the process was started
 def _load_in_advance() -> None:
     """Load, on a thread, what a first call would load on the event loop: wcmatch takes 35 ms, pydantic's search for
     plugins 20."""
-    globs.load()
+    patterns.load_wcmatch()
     TypeAdapter(int)
 
 
