@@ -167,7 +167,7 @@ def why_off_for_this_run(environ: Mapping[str, str]) -> Off | None:
 
 def why_off_by_settings(environ: Mapping[str, str], context: Context) -> Off | None:
     from nudge import config
-    from nudge.security.globs import is_ignored  # late: a hook imports this module, and asks `is_off`
+    from nudge.security.patterns import is_ignored  # late: a hook imports this module, and asks `is_off`
 
     settings, edit = config.load(environ), _edit_command(environ)
     if settings.off:

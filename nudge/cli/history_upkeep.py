@@ -20,7 +20,7 @@ from nudge.cli.plain import Invocation
 from nudge.cli.prompts import ask, progress, yes_option
 from nudge.context import Context, project_name, resolve
 from nudge.errors import Invalid, NotFound, NudgeError
-from nudge.security.globs import is_ignored
+from nudge.security.patterns import is_ignored
 from nudge.text import escape, format_size
 
 _ids_argument = click.argument(

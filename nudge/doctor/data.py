@@ -16,8 +16,8 @@ from nudge.doctor.model import OK, Finding, Repair, Snapshot, edit_command, fail
 from nudge.errors import StorageFailed
 from nudge.locks import OwnerLock, is_free
 from nudge.storage import spool
-from nudge.storage.backup import damage_fix, latest_backup
 from nudge.storage.changelog import LogContents, damaged_copies, read_log
+from nudge.storage.database_files import damage_fix, latest_backup
 from nudge.storage.sqlite import check, error_name, open_readonly, open_writable, scrub
 from nudge.text import format_size, format_span
 

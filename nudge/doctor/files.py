@@ -13,10 +13,10 @@ from shlex import quote
 from nudge import config, limits, paths
 from nudge.doctor.model import Finding, Repair, Snapshot, fail, ok, warn
 from nudge.ipc import endpoint
-from nudge.storage import permissions
+from nudge.storage import database_files
 from nudge.text import format_size
 
-_OTHERS, _OTHERS_WRITE = permissions.OTHERS, permissions.OTHERS_WRITE
+_OTHERS, _OTHERS_WRITE = database_files.OTHERS, database_files.OTHERS_WRITE
 # The endpoint and the token have checks of their own.
 _PLAIN_FILES = (
     paths.LOCK,
@@ -104,7 +104,9 @@ def check_data_files(snapshot: Snapshot) -> Iterator[Finding]:
     each that is not."""
     database = config.database_file(snapshot.environ)
     is_moved = database != paths.default_database_file(snapshot.environ)
-    checked = [path for path in permissions.database_paths(database, is_moved=is_moved) if path != snapshot.directory]
+    checked = [
+        path for path in database_files.database_paths(database, is_moved=is_moved) if path != snapshot.directory
+    ]
     results = [*(_access(path, _OTHERS) for path in checked), *map(_log_file, _log_files(snapshot.log_directory))]
     if is_moved:
         results.append(_shared_parent(database))

@@ -15,7 +15,7 @@ from nudge.errors import Invalid, ScopeInvalid
 from nudge.hints.fields import either, parse_choice, parse_list, parse_object, parse_text, printable
 from nudge.repos import is_same_repo, normalize_repo
 from nudge.security.absolute_paths import normalize_cwd
-from nudge.security.globs import (
+from nudge.security.patterns import (
     Glob,
     check_cost,
     compile_branch_glob,

@@ -21,7 +21,7 @@ from nudge.hints.index import HintIndex, Slices, TextQuery
 from nudge.hints.model import Hint, Identity
 from nudge.hints.ranking import Ranked, rank
 from nudge.hints.scope import Verdict
-from nudge.security.regex import Regex, compile_regex
+from nudge.security.patterns import Regex, compile_regex
 
 Checked = tuple[Hint, Verdict]
 

@@ -1,38 +1,27 @@
-"""The server of the private wire: asyncio on the owner-only Unix socket, or on loopback TCP where there is none. It
-reads and writes lines; a `Handler` answers the calls."""
+"""The server of the private wire: it listens on the owner-only Unix socket, or on loopback TCP where there is none, and
+limits its connections. `server_connection` reads and writes the lines; a `Handler` answers the calls.
+
+`AcceptLoop` accepts the connections, also those of the public port."""
 
 from __future__ import annotations
 
 import asyncio
-import hmac
-import json
 import logging
 import os
-import select
 import socket
-import struct
 import sys
-import types
-from collections.abc import Callable, Coroutine, Generator
-from dataclasses import dataclass
-from time import perf_counter
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from nudge import __version__, limits
-from nudge.errors import INTERNAL_ERROR, INTERNAL_MESSAGE, INVALID_REQUEST, Unavailable, protocol_error
 from nudge.ipc import protocol
-from nudge.ipc.accept_loop import AcceptLoop, descriptor_limit
-from nudge.strict_json import JsonError, decode, encode
-from nudge.text import mask
+from nudge.ipc.server_connection import Answer, ServerConnection
 
 _log = logging.getLogger(__name__)
 
 _BACKLOG = 512
-_SLICE = 0.005  # seconds of calls on one connection before the others get their turn
 _CLOSE_TIMEOUT = 0.2  # seconds to send the remaining answers when the server closes
-_UNPROVEN_LINE_BYTES = limits.KIB
-
-Answer = dict[str, Any]
+_ACCEPT_RETRY = 0.25  # seconds to wait after the process ran out of descriptors
 
 
 class Handler(Protocol):
@@ -48,17 +37,6 @@ class Handler(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
-    """A process that keeps the session alive while its connection is open."""
-
-    client: str
-    pid: int
-    version: str
-    differs: tuple[str, ...] = ()
-    """Settings of that process that this server does not use."""
-
-
 class WireServer:
     """All connections of one PRIMARY. While `refusing`, every call is answered with `retry`; `call_delay` is a pause in
     seconds before each call but the request for the role."""
@@ -71,10 +49,10 @@ class WireServer:
         self.closed = False
         self.on_call: Callable[[], None] = lambda: None
         self.port: int | None = None
-        self.connections: set[_ClientConnection] = set()
-        self.unproven: dict[_ClientConnection, None] = {}
+        self.connections: set[ServerConnection] = set()
+        self.unproven: dict[ServerConnection, None] = {}
         """Connections over TCP that have not proved that they know the token, oldest first."""
-        self.ungreeted: dict[_ClientConnection, None] = {}
+        self.ungreeted: dict[ServerConnection, None] = {}
         """Connections that have not sent a hello, oldest first."""
         self._unix: AcceptLoop | None = None
         self._tcp: AcceptLoop | None = None
@@ -92,12 +70,12 @@ class WireServer:
         except BaseException:
             listener.close()
             raise
-        self._unix = AcceptLoop(listener, lambda: _ClientConnection(self), name="private socket")
+        self._unix = AcceptLoop(listener, lambda: ServerConnection(self), name="private socket")
 
     async def listen_tcp(self) -> int:
         """Listen on a free loopback port and return it; there both sides prove that they know the token."""
         listener = socket.create_server(("127.0.0.1", 0), backlog=_BACKLOG)
-        self._tcp = AcceptLoop(listener, lambda: _ClientConnection(self, tcp=True), name="private port")
+        self._tcp = AcceptLoop(listener, lambda: ServerConnection(self, tcp=True), name="private port")
         self.port = self._tcp.port
         return self.port
 
@@ -158,392 +136,83 @@ class WireServer:
         }
 
 
-class _ClientConnection(asyncio.Protocol):
-    """One connection. Calls start in the order of their lines; answers are sent as they are ready."""
+class AcceptLoop:
+    """Accepts connections on `listening` and gives each to a protocol of its own.
 
-    def __init__(self, server: WireServer, *, tcp: bool = False) -> None:
-        self._server, self._tcp = server, tcp
-        self._loop = asyncio.get_running_loop()
-        self._transport: asyncio.Transport
-        self._buffer = bytearray()
-        self._scanned = 0  # bytes of it that hold no newline
-        self._running: dict[asyncio.Task[None], str] = {}
-        self._unstarted = 0  # calls whose task has not run yet
-        self._env_asked: set[int | str] = set()
-        self._max_line = _UNPROVEN_LINE_BYTES if tcp else limits.MAX_LINE_BYTES
-        self._nonces: tuple[str, str] | None = None
-        self._proven = not tcp
-        self._greeted = False
-        self._decoding = False
-        self._full = False  # more is unsent than MAX_UNSENT_BYTES
-        self._reading = True
-        self._ended = False  # no more lines will come
-        self._resuming = False
-        self._reaper: asyncio.TimerHandle | None = None  # ends a connection that says nothing
-        self.member: Member | None = None
-        self.gone: asyncio.Future[None] = self._loop.create_future()
+    asyncio's own accept loop does not stop at EMFILE: each wakeup logs it and starts another timer for every place in
+    the backlog, and each timer wakes the loop up again. With 364 idle connections at `ulimit -n 256` that took a whole
+    core.
+    """
 
-    # The connection
+    def __init__(
+        self,
+        listening: socket.socket,
+        make_protocol: Callable[[], asyncio.BaseProtocol],
+        *,
+        has_room: Callable[[], bool] = lambda: True,
+        name: str,
+    ) -> None:
+        """While `has_room` is false, a new connection waits until `notify_room` is called, and the others wait in the
+        kernel's queue. `name` is the name of the socket in the log."""
+        self._socket, self._make_protocol, self._has_room, self._name = listening, make_protocol, has_room, name
+        self._room = asyncio.Event()
+        self._warned = False
+        listening.setblocking(False)
+        self._accepting = asyncio.create_task(self._accept())
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-        transport.set_write_buffer_limits(high=limits.MAX_UNSENT_BYTES)
-        server = self._server
-        server.connections.add(self)
-        if server.closed:  # it was accepted in the same round of the event loop
-            self.abort()
-        elif not self._tcp and not _is_same_user(transport):
-            self._refuse(protocol_error(INVALID_REQUEST, "Invalid request: this socket belongs to another user"))
-        elif not server.make_room():
-            self._refuse(Unavailable("the server has too many connections; try again in a moment").to_wire())
-        else:
-            server.ungreeted[self] = None
-            self._reaper = self._loop.call_later(
-                limits.PROOF_TIMEOUT if self._tcp else limits.HELLO_TIMEOUT, self.abort
-            )
-            if self._tcp:
-                self._limit_unproven()
+    @property
+    def port(self) -> int:
+        port: int = self._socket.getsockname()[1]
+        return port
 
-    def _limit_unproven(self) -> None:
-        unproven = self._server.unproven
-        unproven[self] = None
-        if len(unproven) > limits.MAX_UNPROVEN_CONNECTIONS:
-            oldest = next(iter(unproven))
-            del unproven[oldest]
-            oldest.abort()
+    def notify_room(self) -> None:
+        """Tell the loop that a connection has closed: `has_room` is asked again."""
+        self._room.set()
 
-    def _stop_reaper(self) -> None:
-        if self._reaper is not None:
-            self._reaper.cancel()
-            self._reaper = None
+    def warn_once(self, what: str) -> None:
+        if not self._warned:
+            self._warned = True
+            _log.warning("%s (logged once)", what)
 
-    def connection_lost(self, error: Exception | None) -> None:  # noqa: ARG002
-        """Cancel the reads that are running, since no caller waits for them; writes are finished."""
-        self._server.connections.discard(self)
-        self._server.unproven.pop(self, None)
-        self._server.ungreeted.pop(self, None)
-        self._stop_reaper()
-        self.member = None
-        self._ended = True
-        self._buffer.clear()
-        for task, op in list(self._running.items()):
-            if self._server.handler.is_read(op):
-                task.cancel()
-        if not self.gone.done():
-            self.gone.set_result(None)
+    async def close(self) -> None:
+        """Stop accepting, then close the socket. The task ends first: it waits on the descriptor's number, which the
+        next file that is opened may get."""
+        self._accepting.cancel()
+        await asyncio.wait([self._accepting])
+        self._socket.close()
 
-    def eof_received(self) -> bool:
-        """Keep the connection until all answers are sent when the client closed only its sending side (`nc`). A member
-        that closes it is leaving."""
-        self._ended = True
-        self.member = None
-        if self._hung_up():
-            return False
-        self._process()
-        return not self._is_finished()
+    async def _accept(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                accepted, _ = await loop.sock_accept(self._socket)
+            except ConnectionAbortedError:
+                continue
+            except OSError as error:  # EMFILE and its like
+                self.warn_once(f"new connections on the {self._name} wait: {error.strerror}")
+                await asyncio.sleep(_ACCEPT_RETRY)
+                continue
+            try:
+                await self._wait_for_room()
+                await loop.connect_accepted_socket(self._make_protocol, accepted)
+            except BaseException as error:
+                accepted.close()
+                if not isinstance(error, OSError):
+                    raise
 
-    def _hung_up(self) -> bool:
-        if not hasattr(select, "poll"):
-            return True
-        poll = select.poll()
-        poll.register(self._transport.get_extra_info("socket").fileno(), 0)
-        return bool(poll.poll(0))  # POLLHUP: both directions are closed
-
-    def pause_writing(self) -> None:
-        self._full = True
-
-    def resume_writing(self) -> None:
-        self._full = False
-        self._process()
-
-    def close(self) -> None:
-        self._transport.close()
-
-    def abort(self) -> None:
-        self._transport.abort()
-
-    # Lines
-
-    def data_received(self, data: bytes) -> None:
-        self._buffer += data
-        self._process()
-
-    def _process(self) -> None:
-        """Start calls while there are lines and room for their answers; stop reading when there is no room."""
-        began = perf_counter()
-        while not self._is_blocked() and (line := self._next_line()) is not None:
-            self._read(line)
-            if perf_counter() - began > _SLICE:
-                self._process_later()
-                break
-        self._regulate_reading()
-
-    def _process_later(self) -> None:
-        if not self._resuming:
-            self._resuming = True
-            self._loop.call_soon(self._resume)
-
-    def _resume(self) -> None:
-        self._resuming = False
-        self._process()
-        self._close_if_finished()
-
-    def _is_blocked(self) -> bool:
-        return (
-            self._full
-            or self._decoding
-            or len(self._running) >= limits.MAX_CALLS_IN_FLIGHT
-            or self._transport.is_closing()
-        )
-
-    def _regulate_reading(self) -> None:
-        wanted = not self._is_blocked() and not self._resuming
-        if wanted == self._reading or self._ended or self._transport.is_closing():
-            return
-        self._reading = wanted
-        if wanted:
-            self._transport.resume_reading()
-        else:
-            self._transport.pause_reading()
-
-    def _next_line(self) -> bytes | None:
-        if not self._buffer:
-            return None
-        end = self._buffer.find(b"\n", self._scanned)
-        if (len(self._buffer) if end < 0 else end) > self._max_line:
-            self._refuse(protocol.overlong(self._max_line))
-            return None
-        if end < 0:
-            self._scanned = len(self._buffer)
-            return None
-        line = bytes(self._buffer[:end])
-        del self._buffer[: end + 1]
-        self._scanned = 0
-        return line
-
-    def _read(self, line: bytes) -> None:
-        if len(line) > limits.SMALL_JSON_BYTES:
-            self._decoding = True
-            self._loop.create_task(self._read_large(line))
-            return
-        try:
-            message = decode(line)
-        except JsonError as error:
-            self._send(None, {"error": error.to_wire()})
-        else:
-            self._handle(message)
-
-    async def _read_large(self, line: bytes) -> None:
-        try:
-            message = await asyncio.to_thread(_decode_large, line)
-        except JsonError as error:
-            self._send(error.request_id, {"error": error.to_wire()})
-        else:
-            self._handle(message)
-        self._decoding = False
-        self._process()
-        self._close_if_finished()
-
-    # Messages
-
-    def _handle(self, message: Any) -> None:
-        if not isinstance(message, dict):
-            self._send(None, {"error": protocol_error(INVALID_REQUEST, "Invalid request: a line is one JSON object")})
-        elif not self._proven:
-            self._authenticate(message)
-        elif "hello" in message:
-            self._greet(message)
-        elif not self._greeted:
-            self._refuse(protocol_error(INVALID_REQUEST, "Invalid request: the first line is a hello"))
-        else:
-            self._begin(message)
-
-    def _authenticate(self, message: dict[str, Any]) -> None:
-        """Prove that both sides know the token. The server proves it first, so that the client shows its proof to no
-        other program."""
-        server, port = self._server, self._server.port or 0
-        if self._nonces is None:
-            theirs, ours = str(message.get("nonce"))[:128], os.urandom(16).hex()
-            self._nonces = theirs, ours
-            proof = protocol.proof(server.token(), "server", theirs, ours, port, server.generation)
-            self._transport.write(protocol.encode({"nonce": ours, "proof": proof}))
-            return
-        expected = protocol.proof(server.token(), "client", *self._nonces, port, server.generation)
-        if not hmac.compare_digest(str(message.get("proof")).encode("utf-8", "replace"), expected.encode()):
-            self._refuse(protocol_error(INVALID_REQUEST, "Invalid request: the proof is wrong"))
-            return
-        self._proven, self._max_line = True, limits.MAX_LINE_BYTES
-        server.unproven.pop(self, None)
-        self._stop_reaper()
-        self._reaper = self._loop.call_later(limits.HELLO_TIMEOUT, self.abort)
-
-    def _greet(self, hello: dict[str, Any]) -> None:
-        """Handle a hello. A later one replaces the first: a PROXY connects before it knows its client's name."""
-        self._greeted = True
-        self._server.ungreeted.pop(self, None)
-        self._stop_reaper()
-        pid = hello.get("pid")
-        if hello.get("member") is True and isinstance(pid, int) and not self._ended:
-            self.member = Member(
-                _printable(hello.get("client")) or "mcp",
-                pid,
-                _printable(hello.get("version")),
-                _parse_differences(hello.get("differs")),
-            )
-        self._transport.write(protocol.encode(self._server.hello()))
-
-    def _begin(self, call: dict[str, Any]) -> None:
-        call_id, op = call.get("id"), call.get("op")
-        if not _is_id(call_id) or not isinstance(op, str):
-            rule = "Invalid request: a call has an id (text or a whole number) and an op"
-            self._send(call_id if _is_id(call_id) else None, {"error": protocol_error(INVALID_REQUEST, rule)})
-            return
-        assert isinstance(call_id, int | str)
-        server = self._server
-        if server.refusing:
-            self._send(call_id, {"retry": "the server is leaving"})
-            return
-        server.on_call()
-        server.in_flight += 1
-        work = server.handler.answer(call, env_asked=call_id in self._env_asked)
-        if op == protocol.MCP or ((self._unstarted or server.call_delay) and op != protocol.ROLE):
-            # The MCP SDK looks for the task that it runs in. Until that runs, later calls get tasks too: calls start in
-            # the order of their lines.
-            self._unstarted += 1
-            self._continue_in_task(call_id, op, self._start(self._delay(work) if server.call_delay else work))
-            return
-        try:
-            waiting_for = work.send(None)
-        except StopIteration as done:
-            self._finish(call_id, done.value)
-        else:
-            self._continue_in_task(call_id, op, _continue(work, waiting_for))
-
-    async def _start(self, work: Coroutine[Any, Any, Answer]) -> Answer:
-        self._unstarted -= 1
-        return await work
-
-    async def _delay(self, work: Coroutine[Any, Any, Answer]) -> Answer:
-        try:
-            await asyncio.sleep(self._server.call_delay)
-            return await work
-        finally:
-            work.close()
-
-    def _continue_in_task(self, call_id: int | str, op: str, work: Coroutine[Any, Any, Answer]) -> None:
-        task = self._loop.create_task(self._run(call_id, work))
-        self._running[task] = op
-        task.add_done_callback(self._task_done)
-
-    async def _run(self, call_id: int | str, work: Coroutine[Any, Any, Answer]) -> None:
-        try:
-            answer = await work
-        except BaseException:
-            self._server.in_flight -= 1
-            raise
-        self._finish(call_id, answer)
-
-    def _task_done(self, task: asyncio.Task[None]) -> None:
-        self._running.pop(task, None)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            _log.error("a call failed", exc_info=error)
-        self._process()
-        self._close_if_finished()
-
-    def _finish(self, call_id: int | str, answer: Answer) -> None:
-        self._server.in_flight -= 1
-        if "need_env" in answer:
-            self._env_asked.add(call_id)
-        elif self._env_asked:
-            self._env_asked.discard(call_id)
-        self._send(call_id, answer)
-
-    # Answers
-
-    def _send(self, call_id: int | str | None, answer: Answer) -> None:
-        if not self._transport.is_closing():
-            self._transport.write(_encode({"id": call_id, **answer}) + b"\n")
-
-    def _refuse(self, error: dict[str, Any]) -> None:
-        """Send the error and close."""
-        self._send(None, {"error": error})
-        self._transport.close()
-
-    def _is_finished(self) -> bool:
-        """Whether the client sends no more and all its calls are answered."""
-        return self._ended and not (self._running or self._decoding or self._resuming or self._full)
-
-    def _close_if_finished(self) -> None:
-        if self._is_finished():
-            self._transport.close()
+    async def _wait_for_room(self) -> None:
+        """Wait until there is room; checked once a connection is accepted, since the answer may change before that."""
+        while not self._has_room():
+            self.warn_once(f"too many connections on the {self._name}; new ones wait")
+            self._room.clear()
+            await self._room.wait()
 
 
-@types.coroutine
-def _continue(work: Coroutine[Any, Any, Answer], waiting_for: Any) -> Generator[Any, Any, Answer]:
-    """Continue a coroutine whose first step ran outside a task: most calls end with that step, and a task costs more
-    than such a call."""
-    while True:
-        resume: Callable[[Any], Any]
-        try:
-            value = yield waiting_for
-            resume = work.send
-        except BaseException as error:
-            value, resume = error, work.throw
-        try:
-            waiting_for = resume(value)
-        except StopIteration as done:
-            answer: Answer = done.value
-            return answer
+def descriptor_limit() -> int:
+    """Return how many file descriptors this process may have; a large number where the system has no limit."""
+    if sys.platform == "win32":
+        return 1 << 20
+    import resource
 
-
-def _encode(answer: Answer) -> bytes:
-    try:
-        return encode(answer)
-    except ValueError:
-        _log.exception("an answer is not JSON")
-        return encode({"id": answer["id"], "error": protocol_error(INTERNAL_ERROR, INTERNAL_MESSAGE)})
-
-
-def _decode_large(line: bytes) -> Any:
-    """Decode a line on a thread. Raises JsonError for parameters over the limit: a line may be longer than they, since
-    the envelope has the caller's context and environment."""
-    message = decode(line)
-    if len(line) > limits.MAX_BODY_BYTES and isinstance(message, dict) and "params" in message:
-        size = len(json.dumps(message["params"], ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace"))
-        if size > limits.MAX_BODY_BYTES:
-            error = JsonError(INVALID_REQUEST, f"Invalid request: params have at most 1 MiB; {protocol.IN_PAGES}")
-            error.request_id = call_id if _is_id(call_id := message.get("id")) else None
-            raise error
-    return message
-
-
-def _is_id(value: object) -> bool:
-    if isinstance(value, str):
-        return len(value) <= limits.MAX_REQUEST_ID_CHARS
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _parse_differences(raw: object) -> tuple[str, ...]:
-    lines = raw[: limits.MAX_DIFFERENCES] if isinstance(raw, list) else []
-    return tuple(mask(line[: limits.MAX_DIFFERENCE_CHARS]) for line in lines if isinstance(line, str))
-
-
-def _printable(text: object) -> str:
-    """Return a text of the client in a form that is safe to print: `nudge status` shows it."""
-    if not isinstance(text, str):
-        return ""
-    return mask(text[: limits.MAX_CLIENT_CHARS])
-
-
-def _is_same_user(transport: asyncio.Transport) -> bool:
-    """Whether the process at the other end belongs to this user, by the kernel's word. The directory is owner-only;
-    this check holds also after its mode was changed."""
-    link = transport.get_extra_info("socket")
-    if sys.platform == "linux":
-        credentials = link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-        return bool(struct.unpack("3i", credentials)[1] == os.getuid())
-    if sys.platform == "darwin":  # pragma: no cover
-        credentials = link.getsockopt(0, 1, 76)  # SOL_LOCAL, LOCAL_PEERCRED: version, uid, groups
-        return bool(struct.unpack_from("=II", credentials)[1] == os.getuid())
-    return True
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return soft if soft != resource.RLIM_INFINITY else 1 << 20

@@ -2,5 +2,6 @@
 
 * `secrets`: finding and redacting credentials; `rules` and `formats` are its tables, `credentials` judges a value.
 * `absolute_paths`: checking and normalizing paths.
-* `globs` and `regex`: users' patterns, at bounded cost; `ignore_globs`: the globs of a hook, without a library.
+* `patterns`: users' globs and regular expressions, at bounded cost; `ignore_globs`: the globs of a hook, without a
+  library.
 """

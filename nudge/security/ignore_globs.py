@@ -1,4 +1,4 @@
-"""Globs of paths that are not recorded, for a hook. The rules are those of `globs.is_ignored`, without its library:
+"""Globs of paths that are not recorded, for a hook. The rules are those of `patterns.is_ignored`, without its library:
 wcmatch takes 35 ms to import. Loaded only where a setting names a path to ignore."""
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from nudge import limits
-from nudge.ipc.accept_loop import AcceptLoop, descriptor_limit
+from nudge.ipc.server import AcceptLoop, descriptor_limit
 
 _log = logging.getLogger(__name__)
 

@@ -41,8 +41,8 @@ from nudge.limits import MAX_CLIENT_CHARS
 from nudge.server import mcp
 from nudge.server.jsonrpc import error_response, id_of
 from nudge.server.mcp_server import McpCaller, text_renderer
-from nudge.server.operations import OPERATIONS, Effect, Operation
-from nudge.server.schemas import schema_of
+from nudge.server.operation import Effect, Operation, schema_of
+from nudge.server.operations import OPERATIONS
 from nudge.usecases.app import App
 from nudge.usecases.call import Call, EnvNeeded
 

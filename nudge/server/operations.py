@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
-
-from pydantic import BaseModel
-
+from nudge.server.operation import Operation
 from nudge.usecases import (
     app,
     assemble,
@@ -27,34 +22,6 @@ from nudge.usecases import (
     transfer,
 )
 from nudge.usecases.params import NoParams
-
-Effect = Literal["read", "write", "delete"]
-"""What an operation does to what is stored: nothing; add to it, or save a newer version of the one thing that the call
-names; or also remove or overwrite others."""
-Group = Literal["hints", "history", "memories", "journal", "admin"]
-
-
-@dataclass(frozen=True, slots=True)
-class Operation:
-    """One operation as every interface offers it.
-
-    `tool` is its name in MCP and `group` what `--tools` may choose it by; `effect` gives the annotations and says
-    whether a closed connection cancels it (only a read); `listed` puts it on the default list of tools. `as_text` makes
-    the text block of an MCP answer from arguments and result, where that is not the JSON of the result.
-    """
-
-    name: str
-    tool: str
-    group: Group
-    summary: str
-    params: type[BaseModel]
-    result: type[BaseModel]
-    run: Callable[..., Awaitable[Any]]
-    effect: Effect
-    route: tuple[str, str]
-    listed: bool = True
-    as_text: Callable[[Mapping[str, Any], Mapping[str, Any]], str | None] | None = None
-
 
 _TABLE = (
     Operation(

@@ -22,16 +22,14 @@ from nudge.ipc import endpoint, spawn
 from nudge.ipc.endpoint import Endpoint, is_newer
 from nudge.ipc.server import WireServer
 from nudge.locks import Flock, OwnerLock, is_free
-from nudge.security import globs
-from nudge.server import logs
+from nudge.security import patterns
+from nudge.server.diagnostics import SelfReport, configure_log
 from nudge.server.gc_tuning import freeze_gc
 from nudge.server.ipc_handler import IpcHandler
-from nudge.server.mcp_server import McpServer
+from nudge.server.mcp_server import McpServer, StdioServer
 from nudge.server.operations import OPERATIONS
 from nudge.server.public_port import PublicPort, listen
-from nudge.server.self_report import SelfReport
 from nudge.server.stdio import EarlyReader
-from nudge.server.stdio_server import StdioServer
 from nudge.usecases.app import App
 from nudge.usecases.session import Session, count_ended_hints, discard_session, end_session
 from nudge.usecases.upkeep import Upkeep
@@ -56,7 +54,7 @@ CLIENT, DETACHED = "client", "detached"  # `owner`: what the process was started
 def _load_in_advance() -> None:
     """Load, on a thread, what a first call would load on the event loop: wcmatch takes 35 ms, pydantic's search for
     plugins 20."""
-    globs.load()
+    patterns.load_wcmatch()
     TypeAdapter(int)
 
 
@@ -244,7 +242,7 @@ class Primary:
             config.store(self._directory, session.id, self._settings.session)
         self._membership.release()
         self._membership.acquire(shared=True)
-        logs.configure(self._settings.log_level)
+        configure_log(self._settings.log_level)
         _log.warning("the runtime directory was removed or moved; its files were written again from memory")
 
     async def _watch(self) -> None:

@@ -217,9 +217,9 @@ def _finish_start(directory: str, settings: Settings, owner: str) -> None:
 
 
 def _configure(settings: Settings) -> None:
-    from nudge.server import logs
+    from nudge.server.diagnostics import configure_log
 
-    logs.configure(settings.log_level)
+    configure_log(settings.log_level)
     _warn_without_auth(settings)
 
 

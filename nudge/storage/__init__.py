@@ -2,6 +2,6 @@
 
 * `changelog`: the append-only log of hint changes, and its recovery from damage.
 * `database`: the SQLite database of one PRIMARY, with its threads in `workers` and its schema in `migrations`.
-* `sqlite`: opening, copying and checking SQLite files; `backup`: backups and putting one in the database's place.
+* `sqlite`: opening, copying and checking SQLite files; `database_files`: access modes, and backups.
 * `spool`: events that no PRIMARY could take yet.
 """

@@ -22,7 +22,7 @@ from nudge import limits
 from nudge.errors import Invalid, StorageFailed, Unavailable
 from nudge.locks import OwnerLock
 from nudge.storage import migrations
-from nudge.storage.backup import new_backup
+from nudge.storage.database_files import new_backup
 from nudge.storage.sqlite import JOURNALS, copy_to, open_readonly, open_writable
 from nudge.storage.workers import CLOSED, Job, Workers, to_nudge_error
 

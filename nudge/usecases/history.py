@@ -17,7 +17,7 @@ from nudge.history.purge import Conditions, count_observations, purge_observatio
 from nudge.history.redact import redact_event
 from nudge.history.search import recent_observations, search_observations
 from nudge.security.absolute_paths import normalize_path
-from nudge.storage.backup import DatabaseDamaged, backup_folder, damage_fix, new_backup, write_backup
+from nudge.storage.database_files import DatabaseDamaged, backup_folder, damage_fix, new_backup, write_backup
 from nudge.storage.sqlite import match_texts, scrub
 from nudge.usecases.app import App
 from nudge.usecases.call import Call

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from nudge import config, limits, locks, paths
 from nudge.clock import poll_until
 from nudge.errors import Invalid, NudgeError, StorageFailed, Unavailable
-from nudge.storage import backup
-from nudge.storage.backup import backup_folder, list_backups
-from nudge.storage.permissions import files_beside
+from nudge.storage import database_files
+from nudge.storage.database_files import backup_folder, files_beside, list_backups
 
 _OUR_NAME = "nudge"
 _POLL = 0.01  # seconds between two attempts to take a lock
@@ -99,7 +98,7 @@ def examine_backup(path: str) -> dict[str, int]:
     database = config.database_file()
     if os.path.exists(database) and os.path.exists(path) and os.path.samefile(path, database):
         raise Invalid(f"{path} is the database itself")
-    return backup.examine(path)
+    return database_files.examine_backup(path)
 
 
 def restore_backup(path: str) -> str | None:
@@ -115,7 +114,7 @@ def restore_backup(path: str) -> str | None:
         _wait_for_lock(f"{database}.lock", StorageFailed("another server holds the database")),
     ):
         try:
-            return backup.replace(path, database)
+            return database_files.replace_database(path, database)
         except OSError as error:
             raise StorageFailed(f"cannot be restored: {error.strerror}") from None
 

@@ -18,7 +18,7 @@ from nudge.history.observations import RETENTION_DAYS
 from nudge.history.purge import sweep_observations
 from nudge.history.sessions import settle_sessions
 from nudge.memories import retrieval
-from nudge.storage import permissions, spool
+from nudge.storage import database_files, spool
 from nudge.storage.database import Database
 from nudge.usecases import hook_answers, memory_upkeep, recording
 from nudge.usecases.app import App
@@ -69,7 +69,7 @@ class Retention:
 
 def _open_database(path: str) -> Database:
     """Open the database after closing it to others; `warning` says when others could have changed it."""
-    warning = permissions.close_to_others(path, is_moved=path != paths.default_database_file())
+    warning = database_files.close_to_others(path, is_moved=path != paths.default_database_file())
     database = Database.open(path)
     database.warning = warning
     return database

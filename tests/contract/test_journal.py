@@ -17,9 +17,9 @@ from nudge.cli.verbs import find_verb
 from nudge.clients import registry
 from nudge.errors import Conflict
 from nudge.server import rest
+from nudge.server.operation import schema_of
 from nudge.server.operations import OPERATIONS
-from nudge.server.rest_examples import JOURNAL_EXAMPLES, REFUSALS
-from nudge.server.schemas import schema_of
+from nudge.server.rest import JOURNAL_EXAMPLES, REFUSALS
 from nudge.storage.database import Database
 from tests.contract import readme
 from tests.contract.repos import clone

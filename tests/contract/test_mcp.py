@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from nudge import __version__
 from nudge.errors import Invalid
-from nudge.server import stdio_server
+from nudge.server import mcp_server
 from nudge.server.mcp import StdioClient
 from nudge.server.mcp_server import McpCaller, McpServer
 from nudge.server.operations import OPERATIONS
@@ -337,7 +337,7 @@ def test_a_failure_around_a_message_is_answered_with_its_id(
     def fail(*_: Any) -> None:
         raise failure
 
-    monkeypatch.setattr(stdio_server, "caller_context", fail)
+    monkeypatch.setattr(mcp_server, "caller_context", fail)
     answer = asyncio.run(
         _asked_on_a_pipe({"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": {"name": "nudge_query"}})
     )
@@ -347,7 +347,7 @@ def test_a_failure_around_a_message_is_answered_with_its_id(
 async def _asked_on_a_pipe(message: dict[str, Any]) -> dict[str, Any]:
     """PRIMARY's end of a client's pipe, in this process."""
     (reader, asking), (answering, writer) = os.pipe(), os.pipe()
-    server = stdio_server.StdioServer(Pipe(reader, writer), McpServer(InProcess().app), StdioClient(), lambda: None, {})
+    server = mcp_server.StdioServer(Pipe(reader, writer), McpServer(InProcess().app), StdioClient(), lambda: None, {})
     server.start()
     os.write(asking, json.dumps(message).encode() + b"\n")
     answer: dict[str, Any] = json.loads(await asyncio.to_thread(os.read, answering, 65_536))

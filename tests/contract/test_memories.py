@@ -13,7 +13,7 @@ import pytest
 
 from nudge.server import rest
 from nudge.server.operations import OPERATIONS
-from nudge.server.rest_examples import NOTE_EXAMPLES, REFUSALS
+from nudge.server.rest import NOTE_EXAMPLES, REFUSALS
 from nudge.storage.database import Database
 from tests import toon_parser
 from tests.contract.repos import clone

@@ -14,7 +14,7 @@ import pytest
 
 from nudge.cli.verbs import NOTES, VERBS
 from nudge.ipc.client import Client
-from nudge.server.rest_examples import NOTE_EXAMPLES
+from nudge.server.rest import NOTE_EXAMPLES
 from nudge.storage.database import Database
 from tests.contract.test_memories import HEX, comparable
 from tests.contract.ways import Cli, InProcess, Outcome, outcome_of

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from wcmatch import glob
 
 from nudge.errors import ScopeInvalid
-from nudge.security.globs import compile_glob
+from nudge.security.patterns import compile_glob
 
 FLAGS = glob.GLOBSTAR | glob.BRACE | glob.DOTGLOB | glob.CASE | glob.FORCEUNIX
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from nudge.security import globs, ignore_globs
+from nudge.security import ignore_globs, patterns
 
 LITERALS = st.sampled_from(["a", "b", "ab", ".a", "a.b", "-", "é", "+", "(", "$", "1"])
 ATOMS = st.one_of(LITERALS, st.sampled_from(["*", "?", "**", "[ab]", "[!a]", "[^a]", "[a-c]", "[.]", "{a,b}", "{a,}"]))
@@ -46,4 +46,4 @@ def home(monkeypatch: pytest.MonkeyPatch) -> None:
 @example("*.env", "/a" * 5_000 + "/a.env")
 def test_a_hook_ignores_what_wcmatch_would_match(glob: str, path: str) -> None:
     """On the syntax that both have, `*`, `**`, `?`, sets and lists in braces, both give one answer."""
-    assert ignore_globs.is_ignored(path, [glob]) == globs.is_ignored(path, [glob])
+    assert ignore_globs.is_ignored(path, [glob]) == patterns.is_ignored(path, [glob])

@@ -27,12 +27,11 @@ from nudge.ipc.server import WireServer
 from nudge.server.http import HttpServer
 from nudge.server.ipc_handler import IpcHandler
 from nudge.server.mcp import StdioClient
-from nudge.server.mcp_server import McpServer
+from nudge.server.mcp_server import McpServer, StdioServer
 from nudge.server.operations import OPERATIONS
 from nudge.server.proxy import Proxy
 from nudge.server.public_port import listen
 from nudge.server.stdio import Pipe
-from nudge.server.stdio_server import StdioServer
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
 from nudge.usecases.session import open_session

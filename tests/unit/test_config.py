@@ -7,7 +7,7 @@ import pytest
 
 from nudge import config
 from nudge.errors import SettingInvalid
-from nudge.server.operations import Group
+from nudge.server.operation import Group
 from nudge.setting_table import SETTINGS
 
 

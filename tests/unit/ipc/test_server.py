@@ -499,7 +499,7 @@ def test_out_of_descriptors_is_waited_for(
     run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """EMFILE on accept: one line in the log, a pause, and the connection is taken then."""
-    monkeypatch.setattr("nudge.ipc.accept_loop._RETRY", 0.01)
+    monkeypatch.setattr("nudge.ipc.server._ACCEPT_RETRY", 0.01)
 
     async def test(wire: Wire) -> None:
         loop = asyncio.get_running_loop()

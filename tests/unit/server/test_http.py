@@ -501,7 +501,7 @@ def test_where_all_have_shown_the_token_newcomers_wait(monkeypatch: pytest.Monke
 
 def test_out_of_descriptors_is_waited_for(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     """EMFILE on accept: one line in the log, a pause, and the connection is taken then."""
-    monkeypatch.setattr("nudge.ipc.accept_loop._RETRY", 0.05)
+    monkeypatch.setattr("nudge.ipc.server._ACCEPT_RETRY", 0.05)
 
     async def session(one: Opened) -> Any:
         loop = asyncio.get_running_loop()

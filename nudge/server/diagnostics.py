@@ -1,20 +1,28 @@
-"""What PRIMARY reports about itself: the answer to `nudge.status`."""
+"""How a PRIMARY can be observed: its answer to `nudge.status`, and its log file, which is rotating, limited in size and
+readable by the owner only. Values of hints are never logged."""
 
 from __future__ import annotations
 
+import logging
+import logging.handlers
 import os
 from collections.abc import Callable
+from io import TextIOWrapper
 from typing import Any
 
-from nudge import __version__
+from nudge import __version__, paths
 from nudge.clock import boot_seconds, iso
 from nudge.config import Settings
+from nudge.errors import StorageFailed
 from nudge.ipc.endpoint import Endpoint
+from nudge.limits import MIB
 from nudge.usecases.app import App
+
+_LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warn": logging.WARNING, "error": logging.ERROR}
 
 
 class SelfReport:
-    """Collects the report when it is asked for; keeps no counters of its own."""
+    """What PRIMARY reports about itself. Collects it when it is asked for; keeps no counters of its own."""
 
     def __init__(
         self,
@@ -90,3 +98,41 @@ class SelfReport:
             "ends_earliest": iso(now + grace) if session.log else iso(now),
             "read_only": session.read_only,
         }
+
+
+# The log file
+
+
+def configure_log(level: str) -> None:
+    """Send the log of this process to the log file; `level` is a value of the setting `log_level`."""
+    root = logging.getLogger()
+    root.handlers[:] = [_log_handler()]
+    root.setLevel(_LEVELS[level])
+
+
+class _PrivateLog(logging.handlers.RotatingFileHandler):
+    """A rotating log file that is owner-only also after a rotation."""
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        """Ignore a line that cannot be written (full disk): the default prints a traceback to the client's stderr."""
+
+    def _open(self) -> TextIOWrapper:
+        descriptor = os.open(
+            self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0), 0o600
+        )
+        return TextIOWrapper(open(descriptor, "ab"), encoding="utf-8", errors="backslashreplace", write_through=True)
+
+
+def _log_handler() -> logging.Handler:
+    """Return a null handler when the log file cannot be opened: logging must not stop the server."""
+    directory = paths.log_dir()
+    try:
+        paths.ensure_private_dir(
+            os.path.dirname(directory)
+        )  # another user must not get our log by planting the directory
+        paths.ensure_private_dir(directory)
+        handler = _PrivateLog(os.path.join(directory, "nudge.log"), maxBytes=MIB, backupCount=3)
+    except (OSError, StorageFailed):
+        return logging.NullHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(process)d %(name)s: %(message)s"))
+    return handler

@@ -1,22 +1,35 @@
-"""Globs for directories and branches, as users write them in a scope, and for paths to ignore. wcmatch compiles them.
+"""Patterns that users write: regular expressions of a search, globs of a scope, globs of paths to ignore. Their cost is
+bounded.
 
-wcmatch makes a `*` atomic, so a name is matched in linear time; each further `**` multiplies the time by the number of
-names in the path. Measured for `**/a/**/b` on 64 names: 2 ms; with a third `**` 56 ms. So `**`, names and alternatives
-are limited, for one pattern and for all of a scope.
+RE2 runs regular expressions: it never backtracks, so the time is linear in the text. wcmatch compiles globs. It makes a
+`*` atomic, so a name is matched in linear time; each further `**` multiplies the time by the number of names in the
+path. Measured for `**/a/**/b` on 64 names: 2 ms; with a third `**` 56 ms. So `**`, names and alternatives are limited,
+for one pattern and for all of a scope.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any, NoReturn
 
 from nudge import limits, paths
-from nudge.errors import ScopeInvalid
+from nudge.errors import Invalid, ScopeInvalid
 from nudge.security.absolute_paths import normalize_cwd
 from nudge.text import has_control
+
+_TOO_LONG = f"must be at most {limits.MAX_PATTERN_CHARS} characters"
+_HAS_CONTROL = "must not contain control characters"
+_REGEX_TOO_LARGE = (
+    "is too large for a search; write ranges such as [a-z] for classes such as \\pL, count lower in {n,m}, "
+    "or search for less"
+)
+
+# `\A` and `\z` mean the whole text whatever the flags; a flag group may take the multi-line flag away.
+_BEYOND_LINES = re.compile(r"\\[AzQC]|\(\?[a-zA-Z]*-")
 
 _EXTGLOB = re.compile(r"[@!+*?]\(")
 _WILDCARD = re.compile(r"[*?\[]")
@@ -27,8 +40,77 @@ _ABSOLUTE = re.compile(r"/|\*\*(?:/|\Z)|(?:[A-Za-z*?]|\[[^\]/]+\]):(?:/|\Z)")
 _GLOBSTAR = "**"
 
 
+# Regular expressions
+
+
+class Regex:
+    """A regular expression that is searched for anywhere in a text."""
+
+    __slots__ = ("_lines", "_program", "pattern")
+
+    def __init__(self, pattern: str, program: Any, lines: Any) -> None:
+        self.pattern, self._program, self._lines = pattern, program, lines
+
+    def search(self, text: str) -> bool:
+        """Whether the pattern occurs in the text. A lone surrogate counts as a question mark."""
+        return self._program.search(text.encode("utf-8", "replace")) is not None
+
+    def candidates(self, blobs: Sequence[bytes]) -> Iterator[int]:
+        """Yield the indexes of the blobs that may contain a match; the others contain none. A blob is UTF-8, one text
+        per line. All are searched in one call: a call of RE2 takes 4 us before it reads a byte."""
+        if self._lines is None:
+            yield from range(len(blobs))
+            return
+        text = b"\n".join(blobs)
+        match = self._lines.search(text)
+        if match is None:
+            return
+        starts = list(accumulate((len(blob) + 1 for blob in blobs), initial=0))
+        while match is not None:
+            number = min(bisect_right(starts, match.start()), len(blobs)) - 1
+            yield number
+            start = starts[number + 1]
+            match = self._lines.search(text, start) if start <= len(text) else None
+
+    def __repr__(self) -> str:
+        return f"Regex({self.pattern!r})"
+
+
+def compile_regex(pattern: str, field: str) -> Regex:
+    """Compile a user's pattern. Raises Invalid, which names the field, for one that is malformed or too expensive."""
+    import re2  # late: 14 ms to import, and few callers search by regex
+
+    if len(pattern) > limits.MAX_PATTERN_CHARS:
+        raise Invalid(_TOO_LONG, field=field)
+    options = re2.Options()
+    options.log_errors = False  # stderr belongs to the client's terminal
+    options.max_mem = limits.MAX_REGEX_MEMORY_BYTES
+    options.never_capture = True
+    try:
+        program = re2.compile(pattern, options)
+        lines = None if _BEYOND_LINES.search(pattern) else re2.compile(f"(?m){pattern}", options)
+    except re2.error as error:
+        raise Invalid(f"not a regular expression that RE2 can compile: {_describe(error)}", field=field) from None
+    except UnicodeEncodeError:
+        raise Invalid("must be valid Unicode text", field=field) from None
+    if program.programsize > limits.MAX_REGEX_PROGRAM:
+        raise Invalid(_REGEX_TOO_LARGE, field=field)
+    return Regex(pattern, program, lines)
+
+
+def _describe(error: Exception) -> str:
+    """Return RE2's message, redacted: it quotes a part of the pattern, which may contain a credential."""
+    from nudge.security.secrets import redact  # late: only an error needs its tables
+
+    reason = error.args[0] if error.args else "unknown"
+    return redact(reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason))
+
+
+# Globs
+
+
 class Glob:
-    """A pattern, already checked, that matches a whole path or branch name. It is compiled when it is first used."""
+    """A glob, already checked, that matches a whole path or branch name. It is compiled when it is first used."""
 
     __slots__ = ("pattern",)
 
@@ -43,7 +125,7 @@ class Glob:
         return f"Glob({self.pattern!r})"
 
 
-def load() -> None:
+def load_wcmatch() -> None:
     """Import wcmatch, which takes 35 ms; a server calls this on a thread, before the first match."""
     import wcmatch.glob  # noqa: F401
 
@@ -115,10 +197,7 @@ def expand_braces(pattern: str, field: str) -> list[str]:
         _refuse(f"stands for more than {limits.MAX_GLOB_ALTERNATIVES} alternatives; use fewer braces", field)
 
 
-# Checks
-
-_TOO_LONG = f"must be at most {limits.MAX_PATTERN_CHARS} characters"
-_HAS_CONTROL = "must not contain control characters"
+# Checks of a glob
 
 
 def _check_text(pattern: str, field: str) -> None:
@@ -185,7 +264,7 @@ def _refuse(rule: str, field: str) -> NoReturn:
     raise ScopeInvalid(rule, field=field)
 
 
-# Matching
+# Matching a glob
 
 
 @lru_cache(maxsize=limits.MATCHES_CACHED)
@@ -212,7 +291,7 @@ def _compiled(pattern: str) -> tuple[frozenset[str], Any]:
     return literals, glob.compile(wild, flags=flags, limit=limits.MAX_GLOB_ALTERNATIVES)
 
 
-# Paths that are not recorded
+# Globs of paths that are not recorded
 
 _BRACE_RANGE = re.compile(r"\{([^{},]*\.\.[^{},]*)\}")
 

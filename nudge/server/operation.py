@@ -1,0 +1,78 @@
+"""An operation as every interface offers it, and the JSON schemas of its parameters and result, for tool lists and the
+OpenAPI document. `operations` is the table of all."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pydantic import BaseModel
+
+Effect = Literal["read", "write", "delete"]
+"""What an operation does to what is stored: nothing; add to it, or save a newer version of the one thing that the call
+names; or also remove or overwrite others."""
+Group = Literal["hints", "history", "memories", "journal", "admin"]
+_UNLISTED = "x-unlisted"  # in a field's schema: tools take it, but their lists do not name it
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One operation as every interface offers it.
+
+    `tool` is its name in MCP and `group` what `--tools` may choose it by; `effect` gives the annotations and says
+    whether a closed connection cancels it (only a read); `listed` puts it on the default list of tools. `as_text` makes
+    the text block of an MCP answer from arguments and result, where that is not the JSON of the result.
+    """
+
+    name: str
+    tool: str
+    group: Group
+    summary: str
+    params: type[BaseModel]
+    result: type[BaseModel]
+    run: Callable[..., Awaitable[Any]]
+    effect: Effect
+    route: tuple[str, str]
+    listed: bool = True
+    as_text: Callable[[Mapping[str, Any], Mapping[str, Any]], str | None] | None = None
+
+
+def schema_of(model: type[BaseModel], *, for_tools: bool = False) -> dict[str, Any]:
+    """Return the model's JSON schema without titles and other decoration: an agent reads every character of it in every
+    session. `for_tools` leaves out the fields marked `x-unlisted`."""
+    schema = model.model_json_schema()
+    fields = schema.get("properties", {})
+    for name in [name for name, field in fields.items() if for_tools and _UNLISTED in field]:
+        del fields[name]
+    slim = _slim(schema, schema.pop("$defs", {}))
+    assert isinstance(slim, dict)
+    return slim
+
+
+def _slim(node: Any, shared: Mapping[str, Any]) -> Any:
+    """Return a part of a schema without decoration. `$ref` is replaced by the definition in `shared`: a reference would
+    lead nowhere once the schema is part of a larger document."""
+    if isinstance(node, list):
+        return [_slim(item, shared) for item in node]
+    if not isinstance(node, dict):
+        return node
+    if "$ref" in node:
+        return _slim(shared[node["$ref"].rpartition("/")[2]], shared)
+    slim = {key: _slim(value, shared) for key, value in node.items() if not _is_decoration(key, value)}
+    may_be_left_out = slim.get("default", 0) is None
+    if may_be_left_out:
+        del slim["default"]
+    options = [option for option in slim.get("anyOf", ()) if option != {"type": "null"}]
+    if options and may_be_left_out:
+        slim["anyOf"] = options
+    if len(options) == 1 and (may_be_left_out or len(slim["anyOf"]) == 1):
+        del slim["anyOf"]
+        slim = {**options[0], **slim}
+    return slim
+
+
+def _is_decoration(key: str, value: Any) -> bool:
+    """Whether a member of a schema can be left out. `title` is decoration when it is text; otherwise it is a property
+    of that name."""
+    return key in ("additionalProperties", _UNLISTED) or (key == "title" and isinstance(value, str))
