@@ -1,7 +1,7 @@
 """Use cases: what an operation does, across domains and storage. Interfaces call `app`.
 
-* The frame: `app` executes operations, `params` has the base models of their parameters and results, `call` says who
-  calls and in which agent session, `visibility` which projects a caller may see.
+* The frame: `app` executes operations, `call` says who calls and in which agent session and has the base models of
+  parameters and results, `visibility` says which projects a caller may see.
 * Hints: `hints` (with scan), `transfer` (import and export, with `staging`), `freshness` (files that a hint rests on),
   `session` (the session of hints and its change log).
 * History: `recording`, `history`, `backfill` and `replay` (from transcripts).

@@ -21,8 +21,7 @@ from nudge.security.absolute_paths import normalize_path
 from nudge.storage.backup import DatabaseDamaged, backup_folder, damage_fix, new_backup, write_backup
 from nudge.storage.sqlite import match_texts, scrub
 from nudge.usecases.app import App
-from nudge.usecases.call import Call
-from nudge.usecases.params import InContext, Params, Project, ProjectName, Result, Text
+from nudge.usecases.call import Call, InContext, Params, Project, ProjectName, Result, Text
 from nudge.usecases.visibility import visible_to
 
 _LARGEST = 2**62  # larger than every id and time; SQLite's integers end soon after

@@ -33,9 +33,8 @@ from nudge.history.offers import Offer
 from nudge.storage.database import Database
 from nudge.text import quote
 from nudge.usecases.app import App
-from nudge.usecases.call import Call
+from nudge.usecases.call import Call, InContext, Params, Project, ProjectName, Result, Text
 from nudge.usecases.freshness import digest_files, named_paths
-from nudge.usecases.params import InContext, Params, Project, ProjectName, Result, Text
 from nudge.usecases.visibility import visible_to
 
 _LEARNED_JOBS = frozenset(("test", "build", "lint", "run", "install"))

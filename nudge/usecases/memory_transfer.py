@@ -22,10 +22,9 @@ from nudge.storage.database import Database
 from nudge.storage.sqlite import open_readonly
 from nudge.text import mask
 from nudge.usecases.app import App
-from nudge.usecases.call import Call
+from nudge.usecases.call import Call, Params, Result
 from nudge.usecases.memories import Visible, lifetimes_of, refuse_secrets
 from nudge.usecases.memory_models import Filters
-from nudge.usecases.params import Params, Result
 from nudge.usecases.staging import StagedNotes
 
 

@@ -16,8 +16,7 @@ from nudge.history.summary import settle
 from nudge.storage import spool
 from nudge.usecases import credit, history, hook_answers, inject
 from nudge.usecases.app import App
-from nudge.usecases.call import Call
-from nudge.usecases.params import Params, Result
+from nudge.usecases.call import Call, Params, Result
 
 _log = logging.getLogger(__name__)
 _BATCH = 200  # spooled events that are taken in together

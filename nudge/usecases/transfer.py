@@ -18,8 +18,7 @@ from nudge.hints.import_export import IncomingHint
 from nudge.hints.model import Decision, Hint
 from nudge.usecases import freshness
 from nudge.usecases.app import App, with_loop_turns
-from nudge.usecases.call import Call
-from nudge.usecases.params import Params, Result
+from nudge.usecases.call import Call, Params, Result
 from nudge.usecases.staging import StagedImport
 
 Mode = Literal["merge", "replace", "skip"]
