@@ -6,7 +6,7 @@
   `session` (the session of hints and its change log).
 * History: `recording`, `history`, `backfill` and `replay` (from transcripts).
 * Notes: `memories`, `memory_upkeep`, `memory_transfer`, `note_import`, and the `journal` of attempts.
-* What outcomes teach: `learning`, `credit`.
+* What outcomes teach: `learning` (facts, learned hints, credit).
 * What agents are told: `inject` and `session_start` (at a session's start), `hook_answers` and `attempt_lines` (while
   it works), `assemble` (about a prompt), `explain` (why), `told_lines` (the ledger of it).
 * `upkeep`: PRIMARY's background work. `owned_files`: deletion and restore without a server.

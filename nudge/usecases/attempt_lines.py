@@ -23,7 +23,7 @@ from nudge.storage.database import Database
 from nudge.text import quote
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
-from nudge.usecases.credit import exit_code_of
+from nudge.usecases.learning import exit_code_of
 from nudge.usecases.memories import lifetimes_of
 
 KIND = "attempt"

@@ -19,7 +19,7 @@ from nudge.history.facts import FactChanges, Facts
 from nudge.history.ledger import HEADER, Ledger, Line
 from nudge.history.redact import PRIVATE
 from nudge.storage.database import Database
-from nudge.usecases import attempt_lines, credit, learning
+from nudge.usecases import attempt_lines, learning
 from nudge.usecases.app import App
 from nudge.usecases.assemble import EXPERIENCES, OTHERS, VALUES, note_line, notes_about, without_attempts_of_lessons
 from nudge.usecases.call import Call
@@ -51,7 +51,7 @@ async def answer(
         app.in_background(_process_answered_failure(app, database, event, observation_id, context, changes))
         return failure
     await learning.store_changes(app, database, event, changes)
-    await credit.credit(app, database, event, context)
+    await learning.credit_hints(app, database, event, context)
     outcomes = await attempt_lines.observe_outcome(app, database, event, observation_id, can_tell=not _is_late(call))
     attempt_lines.count_action(app, event)
     if call.deadline is None:  # from the spool: no hook reads the answer
@@ -79,7 +79,7 @@ async def _process_answered_failure(
     """Do the work on an event that was left until its failure was answered. An attempt that it decides is told
     later."""
     await learning.store_changes(app, database, event, changes)
-    await credit.credit(app, database, event, context)
+    await learning.credit_hints(app, database, event, context)
     await attempt_lines.observe_outcome(app, database, event, observation_id, can_tell=False)
 
 

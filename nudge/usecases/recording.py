@@ -14,7 +14,7 @@ from nudge.history.digest import Digest
 from nudge.history.ledger import Line
 from nudge.history.summary import settle
 from nudge.storage import spool
-from nudge.usecases import credit, history, hook_answers, inject
+from nudge.usecases import history, hook_answers, inject, learning
 from nudge.usecases.app import App
 from nudge.usecases.call import Call, Params, Result
 
@@ -34,7 +34,7 @@ class RecordManyResult(Result):
 
 async def record(app: App, params: history.Record, call: Call) -> Any:
     """Store one event, credit a command's outcome to the hints with the same command, and answer with what is known."""
-    context = credit.context_of(app, params.event, call)
+    context = learning.command_context(app, params.event, call)
     result = await history.store_event(app, params, call)
     session = str(params.event["session_id"])
     if params.event["type"] == "session_end":
