@@ -7,8 +7,8 @@
 * History: `recording`, `history`, `backfill` and `replay` (from transcripts).
 * Notes: `memories`, `memory_upkeep`, `memory_transfer`, `note_import`, and the `journal` of attempts.
 * What outcomes teach: `learning` (facts, learned hints, credit).
-* What agents are told: `inject` and `session_start` (at a session's start), `hook_answers` and `attempt_lines` (while
-  it works), `assemble` (about a prompt), `explain` (why), `told_lines` (the ledger of it).
+* What agents are told: `inject` and `session_start` (at a session's start), `hook_answers` (while it works),
+  `assemble` (about a prompt), `explain` (why), `told_lines` (the ledger of it).
 * `upkeep`: PRIMARY's background work. `owned_files`: deletion and restore without a server.
 
 Hooks load `session_start`, `visibility` and `freshness`: these import only the standard library.
