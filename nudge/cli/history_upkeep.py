@@ -225,7 +225,7 @@ def backfill(
     """Each event is recorded once, however often this runs. Prints how many events are new."""
     from nudge.clients import claude_code
     from nudge.clients.client import Home
-    from nudge.usecases import backfill
+    from nudge.usecases import transcripts
 
     console = invocation.console
     if directory is not None:
@@ -234,12 +234,12 @@ def backfill(
         root = plain.absolute_path(claude_code.CLIENT.transcripts(Home()))
     if not os.path.isdir(root):
         raise NotFound(f"there are no transcripts in {root}; name the directory with: nudge backfill DIR")
-    only = backfill.EventFilter(since=since, project=project, wanted=_recording_filter())
-    state = backfill.BackfillState(paths.runtime_dir(os.environ), config.database_file(os.environ))
-    transcripts = backfill.find(root, state, only.since)
-    work = backfill.Backfill(transcripts, only, state, None if dry_run else invocation.client().call)
+    only = transcripts.EventFilter(since=since, project=project, wanted=_recording_filter())
+    state = transcripts.BackfillState(paths.runtime_dir(os.environ), config.database_file(os.environ))
+    files = transcripts.find_new(root, state, only.since)
+    work = transcripts.Backfill(files, only, state, None if dry_run else invocation.client().call)
     try:
-        with progress(console, "reading transcripts", sum(file.size - file.offset for file in transcripts)) as advance:
+        with progress(console, "reading transcripts", sum(file.size - file.offset for file in files)) as advance:
             result = work.run(advance)
     except KeyboardInterrupt:
         console.note("stopped; what was recorded stays, and the next run continues from here")
@@ -271,17 +271,16 @@ def replay(invocation: Invocation, paths_given: tuple[str, ...]) -> int:
     get past them, and what Nudge would have told. Stores nothing, and needs no server."""
     from nudge.clients import claude_code
     from nudge.clients.client import Home
-    from nudge.usecases import replay
-    from nudge.usecases.backfill import find_all
+    from nudge.usecases import transcripts
 
     console = invocation.console
     roots = [plain.existing_path(path, "name transcripts, or directories of them") for path in paths_given]
     roots = roots or [plain.absolute_path(claude_code.CLIENT.transcripts(Home()))]
-    files = find_all(roots)
+    files = transcripts.find_all(roots)
     if not files:
         raise NotFound(f"there are no transcripts in {', '.join(roots)}; name others with: nudge replay PATH")
     with progress(console, "reading transcripts", sum(file.size for file in files)) as advance:
-        result = replay.replay(files, advance)
+        result = transcripts.replay(files, advance)
     console.result(result, _replay_lines(console.pen, result))
     return EXIT_OK
 

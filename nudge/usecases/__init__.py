@@ -4,7 +4,7 @@
   parameters and results, `visibility` says which projects a caller may see.
 * Hints: `hints` (with scan), `transfer` (import and export, with `staging`), `freshness` (files that a hint rests on),
   `session` (the session of hints and its change log).
-* History: `recording`, `history`, `backfill` and `replay` (from transcripts).
+* History: `recording`, `history`, `transcripts` (backfill and replay of earlier sessions).
 * Notes: `memories`, `memory_upkeep`, `memory_transfer`, `note_import`, and the `journal` of attempts.
 * What outcomes teach: `learning` (facts, learned hints, credit).
 * What agents are told: `inject` and `session_start` (at a session's start), `hook_answers` (while it works),

@@ -149,7 +149,7 @@ def taking(server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> S
     monkeypatch.setenv("HOME", str(tmp_path))
     for name in ("CLAUDE_CONFIG_DIR", "NUDGE_DB", "NUDGE_OFF", "NUDGE_IGNORE"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr("nudge.usecases.backfill.time.time", lambda: 2_000_000_000.0)
+    monkeypatch.setattr("nudge.usecases.transcripts.time.time", lambda: 2_000_000_000.0)
     server.answers = {
         "nudge.record_many": {"recorded": EVENTS - 1, "known": 1, "refused": []},
         "nudge.session_trace": NotFound("session not found"),
