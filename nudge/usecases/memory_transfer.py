@@ -100,10 +100,8 @@ async def import_(app: App, params: ImportMemories, call: Call) -> Any:
     staged = app.transfers.staged_notes(params.transfer) if params.transfer else app.transfers.begin_notes()
     now, guard = app.now(), app.session.settings.secret_guard
     async with staged.lock:
-        if params.page == staged.pages:
+        if staged.is_new(params.page):
             await asyncio.to_thread(_stage_page, staged, params, namespace, now, guard)
-        elif params.page != staged.pages - 1:
-            raise Invalid(f"must be {staged.pages}, the number of the next page", field="page")
         if params.more:
             return {"imported": 0, "errors": staged.errors[: limits.MAX_IMPORT_REASONS], "transfer": staged.id}
 
