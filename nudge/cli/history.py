@@ -1,28 +1,24 @@
-"""The verbs that read the history: search, recent, history, sessions, trace, timeline, show; and what agents are told:
-inject, learned, told, stats."""
+"""The verbs that read the history: search, recent, history, sessions, trace, timeline and show."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import click
 
-from nudge import context, limits, paths
-from nudge import switches as switch
-from nudge.cli import completion, history_lines, note_lines, output, params, plain
+from nudge import context, limits
+from nudge.cli import completion, output, params, plain, result_lines
 from nudge.cli.app import verb
-from nudge.cli.output import EXIT_NOT_FOUND, EXIT_OK, Usage
+from nudge.cli.output import EXIT_NOT_FOUND, EXIT_OK, Pen, Usage
 from nudge.cli.params import COUNT, ID, WHOLE, option, project_options, project_params, resolve_project
 from nudge.cli.plain import Invocation
 from nudge.clock import iso
 from nudge.errors import NotFound, RemoteError
 from nudge.ipc.client import Client
-from nudge.text import escape
+from nudge.text import escape, format_span
 from nudge.usecases.visibility import visible_here
 
-_NOTHING_TOLD = "no agent was told anything here yet"
 MAX_IDS = 50  # observations in one request
 
 _type_option = option(
@@ -50,7 +46,7 @@ def _private_note() -> str | None:
     return f"private projects were left out; name one with --project: {', '.join(sorted(private))}" if private else None
 
 
-def _empty_note(client: Client, project: str | None, note: str = "") -> str:
+def empty_note(client: Client, project: str | None, note: str = "") -> str:
     """Return what to say about an empty result: that no project has the name that --project gives, else `note`."""
     if project is None or client.call("nudge.sessions", {"project": project.casefold(), "limit": 1}):
         return note
@@ -69,7 +65,7 @@ def find_session(client: Client, word: str, project: str | None = None) -> str:
         return word if word in ids else ids[0]
     if not ids and is_last:
         note = "no session of this project is recorded yet; list all sessions with: nudge sessions"
-        raise NotFound(_empty_note(client, project, note))
+        raise NotFound(empty_note(client, project, note))
     if not ids:
         raise NotFound(f"session not found: {word}; list them with: nudge sessions")
     raise Usage(f"several sessions begin with {word!a}", f"one is {ids[0]}; list them with: nudge sessions")
@@ -137,7 +133,7 @@ def search(
     fields = {"query": query, **project_params(project), **params.drop_none(**filters)}
     if explain:
         result = client.call("nudge.search_explain", fields)
-        console.result(result, note_lines.explain_lines(console, result, in_history=True))
+        console.result(result, result_lines.explain_lines(console, result, in_history=True))
         console.note(f'nudge: {output.count(len(result["items"]), "result")} for "{escape(query)}"')
         return EXIT_OK
     rows, more = _call_page(client, "nudge.search", fields, limits.DEFAULT_SEARCH_LIMIT, limits.MAX_SEARCH_LIMIT)
@@ -147,9 +143,9 @@ def search(
         console.show(str(row["id"]) for row in rows)
     else:
         lines = (
-            (line for row in rows for line in history_lines.full_lines(console.pen, row))
+            (line for row in rows for line in result_lines.full_observation_lines(console.pen, row))
             if full
-            else history_lines.table(console.pen, rows)
+            else result_lines.observation_table(console.pen, rows)
         )
         console.result(rows, lines)
     suffix = f"; {more}" if more else ""
@@ -157,7 +153,7 @@ def search(
     console.note(f'nudge: {output.count(len(rows), "result")}{some} for "{escape(query)}"{suffix}')
     if project is None and console.is_terminal and (note := _private_note()):
         console.note(escape(note))
-    if not rows and not console.as_json and (note := _empty_note(client, project)):
+    if not rows and not console.as_json and (note := empty_note(client, project)):
         console.note(note)
     return EXIT_OK
 
@@ -178,12 +174,12 @@ def recent(invocation: Invocation, project: str | None, all_projects: bool, limi
         client, "nudge.recent_context", fields, limits.DEFAULT_RECENT_LIMIT, limits.MAX_RECENT_LIMIT
     )
     console = invocation.console
-    console.result(rows, history_lines.table(console.pen, rows, project=chosen, show_projects=True))
+    console.result(rows, result_lines.observation_table(console.pen, rows, project=chosen, show_projects=True))
     if more:
         console.note(more)
-    if not console.as_json and not any(history_lines.is_of(row, chosen) for row in rows):
+    if not console.as_json and not any(result_lines.is_of_project(row, chosen) for row in rows):
         nothing = "nothing is recorded here yet; connect an agent with: nudge connect, or use --all-projects"
-        if note := _empty_note(client, project, "" if rows else nothing):
+        if note := empty_note(client, project, "" if rows else nothing):
             console.note(note)
     return EXIT_OK
 
@@ -224,10 +220,10 @@ def history(
     rows = [
         row
         for row in rows
-        if history_lines.is_of(row, chosen) and (after or 0) < row["timestamp"] < (before or float("inf"))
+        if result_lines.is_of_project(row, chosen) and (after or 0) < row["timestamp"] < (before or float("inf"))
     ]
     touched = _recent_files(rows)[: max(limit or 20, 1)]
-    console.result(touched, history_lines.table(console.pen, touched, project=chosen, show_projects=True))
+    console.result(touched, result_lines.observation_table(console.pen, touched, project=chosen, show_projects=True))
     if not touched and not console.as_json:
         console.note("no file was touched here yet; look in all projects with --all-projects")
     return EXIT_OK
@@ -249,7 +245,7 @@ def _file_history(invocation: Invocation, file: str, window: dict[str, Any]) -> 
     fields = {"file_path": plain.absolute_path(file), **window}
     result = invocation.client().call("nudge.file_history", fields)
     console = invocation.console
-    console.result(result, history_lines.file_history_lines(console.pen, result))
+    console.result(result, _file_history_lines(console.pen, result))
     if not result["sessions"] and not console.as_json:
         path = escape(result["file_path"])
         console.note(f"no session touched {path}; list files that were touched with: nudge history")
@@ -258,6 +254,26 @@ def _file_history(invocation: Invocation, file: str, window: dict[str, Any]) -> 
             output.more_note(window.get("limit", limits.DEFAULT_HISTORY_LIMIT), limits.MAX_HISTORY_LIMIT, "touches")
         )
     return EXIT_OK
+
+
+def _file_history_lines(pen: Pen, result: dict[str, Any]) -> Iterator[str]:
+    for session in result["sessions"]:
+        name = pen.paint("bold", result_lines.short_id(session["session_id"]))
+        intent = result_lines.quote_line(session["summary_intent"]) if session.get("summary_intent") else ""
+        project = escape(str(session.get("project") or "-"))
+        began = result_lines.local_time(session["started_at"], result_lines.MINUTES)
+        yield f"{name}  {began}  {project}  {pen.clip(intent, 40)}".rstrip()
+        # The path is the same in every line; what else a touch has is not.
+        rows = [
+            {**touch, "content": "" if touch["content_preview"] == result["file_path"] else touch["content_preview"]}
+            for touch in session["touches"]
+        ]
+        for row, line in zip(
+            rows, result_lines.observation_table(pen, rows, clock=result_lines.MINUTES, indent="  "), strict=True
+        ):
+            yield line
+            if row.get("prompt_content"):
+                yield pen.paint("dim", f"      {pen.clip(result_lines.quote_line(row['prompt_content']), 6)}")
 
 
 # sessions, trace
@@ -279,7 +295,7 @@ def sessions(invocation: Invocation, project: str | None, limit: int | None) -> 
         "sessions",
     )
     console = invocation.console
-    console.result(rows, history_lines.session_lines(console.pen, rows))
+    console.result(rows, _session_lines(console.pen, rows))
     if more:
         console.note(more)
     if console.as_json:
@@ -291,6 +307,27 @@ def sessions(invocation: Invocation, project: str | None, limit: int | None) -> 
     if project is None and (note := _private_note()):
         console.note(escape(note))
     return EXIT_OK
+
+
+def _session_lines(pen: Pen, rows: list[dict[str, Any]]) -> Iterator[str]:
+    for session_id, *cells, intent in output.align(_session_cells(session) for session in rows):
+        taken = len(session_id) + sum(len(cell) + 2 for cell in cells) + 2
+        yield "  ".join([pen.paint("bold", session_id), *cells, pen.clip(intent, taken)]).rstrip()
+
+
+def _session_cells(session: dict[str, Any]) -> list[str]:
+    """Return the cells of a row; the intent comes last, since it may be long."""
+    intent = (session.get("summary") or {}).get("intent")
+    ended = session.get("ended_at")
+    return [
+        result_lines.short_id(session["session_id"]),
+        result_lines.local_time(session["started_at"], result_lines.MINUTES),
+        "open" if ended is None else format_span(ended - session["started_at"]),
+        escape(str(session.get("project") or "-")),
+        escape(str(session.get("client") or "-")),
+        f"{session['observation_count']} obs",
+        result_lines.quote_line(intent) if intent else "",
+    ]
 
 
 @verb("trace", "nudge trace last", "nudge trace d4f8a2b1", "nudge trace last --project api --full")
@@ -309,9 +346,9 @@ def trace(invocation: Invocation, session: str, project: str | None, full: bool,
     client, console = invocation.client(), invocation.console
     fields = {"session_id": find_session(client, session, project), **params.drop_none(**window)}
     result = client.call("nudge.session_trace", {**caller_params(project), **fields})
-    console.result(result, history_lines.trace_lines(console.pen, result, full=full))
+    console.result(result, result_lines.trace_lines(console.pen, result, full=full))
     if result.get("more"):
-        latest = history_lines.latest_in_trace(result)
+        latest = result_lines.latest_in_trace(result)
         console.note(f"there is more: nudge trace {escape(result['session_id'])} --after {iso(latest)}")
     return EXIT_OK
 
@@ -338,8 +375,18 @@ def timeline(invocation: Invocation, anchor: int, before: int | None, after: int
         if error.reason == NotFound.reason and not invocation.as_json:
             raise NotFound(f"there is no observation #{anchor}; find one with: nudge search") from None
         raise
-    invocation.console.result(result, history_lines.timeline_lines(invocation.console.pen, result))
+    invocation.console.result(result, _timeline_lines(invocation.console.pen, result))
     return EXIT_OK
+
+
+def _timeline_lines(pen: Pen, result: dict[str, Any]) -> Iterator[str]:
+    anchor = result["anchor"]
+    project, day = escape(str(anchor.get("project") or "-")), result_lines.local_time(anchor["timestamp"], "%Y-%m-%d")
+    yield pen.paint("dim", f"session {escape(anchor['session_id'])}, {project}, {day}")
+    rows = [*result["before"], anchor, *result["after"]]
+    clock = result_lines.clock_format(row["timestamp"] for row in rows)
+    for position, line in enumerate(result_lines.observation_table(pen, rows, clock=clock)):
+        yield f"{pen.paint('bold', '>') if position == len(result['before']) else ' '} {line}"
 
 
 @verb("show", "nudge show 42", "nudge show 42 43 --json", "nudge search stale --ids | xargs nudge show")
@@ -351,142 +398,8 @@ def show(invocation: Invocation, ids: tuple[int, ...], project: str | None) -> i
     """Prints the whole text of each observation, its session, project, file and other fields."""
     console = invocation.console
     rows = _fetch(invocation.client(), ids, project)
-    console.result(rows, (line for row in rows for line in history_lines.full_lines(console.pen, row)))
+    console.result(rows, (line for row in rows for line in result_lines.full_observation_lines(console.pen, row)))
     row_ids = {row["id"] for row in rows}
     if missing := [f"#{number}" for number in dict.fromkeys(ids) if number not in row_ids]:
         console.note(f"not found: {', '.join(missing)}")
     return EXIT_OK if rows else EXIT_NOT_FOUND
-
-
-# inject
-
-
-@verb(
-    "inject",
-    "nudge inject",
-    "nudge inject --explain",
-    "nudge inject --prompt 'move the sessions into postgres'",
-    "nudge inject --source compact --cwd ~/code/api",
-)
-@option(
-    "--source",
-    type=click.Choice(["startup", "resume", "clear", "compact"]),
-    default="startup",
-    help="How the session starts (default: startup).",
-)
-@option("--explain", is_flag=True, help="Also print the parts of the score of each line, and why it is there.")
-@option("--prompt", metavar="TEXT", help="Print what an agent is told about this prompt instead.")
-@params.context_options
-def inject(
-    invocation: Invocation,
-    source: str,
-    explain: bool,
-    prompt: str | None,
-    env: tuple[tuple[str, str], ...],
-    **where: str | None,
-) -> int:
-    """Prints the text as the agent gets it. Nothing is recorded as told."""
-    console = invocation.console
-    off = switch.why_off(os.environ, paths.runtime_dir(), context.resolve(where["cwd"]))
-    if off is not None:
-        console.result({"text": "", "items": []}, [])
-        console.note(escape(f"recording and telling are off {off.where}; turn them on with: {off.fix}"))
-        return EXIT_OK
-    if prompt is not None:
-        about = {"query": prompt, "context": plain.context_params(**where)}
-        result = invocation.client(env).call("nudge.assemble_context", about)
-        console.result(result, (escape(line) for line in result["markdown"].splitlines()))
-        if not result["markdown"] and not console.as_json:
-            console.note("nothing is known here about this prompt, so an agent is told nothing")
-        return EXIT_OK
-    fields = {"source": source, "explain": explain, "context": plain.context_params(**where)}
-    result = invocation.client(env).call("nudge.inject", fields)
-    console.result(result, history_lines.inject_lines(console, result))
-    if not result["text"] and not console.as_json:
-        console.note("there are no hints or observations for this directory yet, so an agent is told nothing")
-    return EXIT_OK
-
-
-# learned
-
-
-@verb("learned", "nudge learned", "nudge learned --all-projects", "nudge learned --forget 'python3 -m pytest'")
-@project_options
-@option(
-    "--forget",
-    metavar="SUBJECT",
-    help="Forget what was learned about this command, path or option.",
-    shell_complete=completion.learned,
-)
-def learned(invocation: Invocation, project: str | None, all_projects: bool, forget: str | None) -> int:
-    """Prints each command, path or option that failed because something is missing, and what worked in its place. An
-    agent that fails in the same way is told."""
-    console, chosen = invocation.console, resolve_project(project, all_projects)
-    if forget is not None:
-        if chosen is None:
-            raise Usage("--forget needs a project", "name one with --project")
-        result = invocation.client().call("nudge.forget_learned", {"project": chosen, "subject": forget})
-        console.result(result, [console.pen.done(f"forgot what was learned about {escape(forget)}")])
-        return EXIT_OK
-    result = invocation.client().call("nudge.learned", project_params(chosen), context=plain.context_params())
-    console.result(result, history_lines.learned_lines(console.pen, result["facts"]))
-    if not result["facts"]:
-        nothing = "nothing was learned here yet; Nudge learns when a command fails and another one works in its place"
-        console.note(_empty_note(invocation.client(), project, nothing))
-    return EXIT_OK
-
-
-# told, stats
-
-
-@verb("told", "nudge told", "nudge told --all-projects --limit 100", "nudge told --never m12", "nudge told --allow m12")
-@project_options
-@params.limit_option(limits.DEFAULT_TOLD_LISTED)
-@option(
-    "--never",
-    metavar="LINE",
-    help="Never tell this line again in this project; LINE is its number or name.",
-    shell_complete=completion.told,
-)
-@option("--allow", metavar="LINE", help="Allow this line to be told again.", shell_complete=completion.banned)
-def list_told_lines(
-    invocation: Invocation,
-    project: str | None,
-    all_projects: bool,
-    limit: int | None,
-    never: str | None,
-    allow: str | None,
-) -> int:
-    """Prints each line that an agent was told, why, and whether the agent used it afterwards: ran its command, fetched
-    its id or opened its file."""
-    console = invocation.console
-    if (line := never or allow) is not None:
-        where = project_params(resolve_project(project, all_projects))
-        result = invocation.client().call("nudge.never_tell", {"line": line, "never": never is not None, **where})
-        done = "is never told again" if result["never"] else "may be told again"
-        console.result(result, [console.pen.done(f"{escape(result['line'])} {done}")])
-        return EXIT_OK
-    fields = {**project_params(resolve_project(project, all_projects)), **params.drop_none(limit=limit)}
-    result = invocation.client().call("nudge.told", fields)
-    console.result(result, history_lines.told_lines(console.pen, result["lines"]))
-    if not result["lines"] and not console.as_json:
-        console.note(_empty_note(invocation.client(), project, _NOTHING_TOLD))
-    if len(result["lines"]) == (limit or limits.DEFAULT_TOLD_LISTED) and not console.as_json:
-        console.note("there may be older ones; show more with: nudge told --limit N")
-    if result["never"] and not console.as_json:
-        console.note(escape(f"never told: {', '.join(result['never'])}"))
-    return EXIT_OK
-
-
-@verb("stats", "nudge stats", "nudge stats --all-projects", "nudge stats --json")
-@project_options
-def stats(invocation: Invocation, project: str | None, all_projects: bool) -> int:
-    """Prints for each week the lines that were told and used, the known failures that were repeated, and the failures
-    that a line at the start spared. With NUDGE_TELL=shadow:20%, also compares sessions that were told with sessions
-    that were not."""
-    console = invocation.console
-    result = invocation.client().call("nudge.stats", project_params(resolve_project(project, all_projects)))
-    console.result(result, history_lines.stats_lines(console.pen, result))
-    if not result["weeks"] and not console.as_json:
-        console.note(_empty_note(invocation.client(), project, _NOTHING_TOLD))
-    return EXIT_OK

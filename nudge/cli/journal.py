@@ -10,7 +10,6 @@ import click
 from nudge import limits
 from nudge.cli import completion, output, params
 from nudge.cli.app import verb, verb_group
-from nudge.cli.note_lines import age_text, note_name
 from nudge.cli.output import EXIT_OK, Console, Pen
 from nudge.cli.params import (
     NOTE_ID,
@@ -23,6 +22,7 @@ from nudge.cli.params import (
     resolve_project,
 )
 from nudge.cli.plain import Invocation
+from nudge.cli.result_lines import age_text, note_name
 from nudge.errors import NotFound
 from nudge.text import escape
 

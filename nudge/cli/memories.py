@@ -12,9 +12,8 @@ from typing import Any
 import click
 
 from nudge import limits
-from nudge.cli import app, completion, hints, note_lines, output, params, plain
+from nudge.cli import app, completion, hints, output, params, plain, result_lines
 from nudge.cli.app import verb, verb_group
-from nudge.cli.note_lines import note_name, title_of
 from nudge.cli.output import EXIT_BROKEN_PIPE, EXIT_NOT_FOUND, EXIT_OK, EXIT_REFUSED, Console
 from nudge.cli.params import (
     NOTE_ID,
@@ -32,6 +31,7 @@ from nudge.cli.params import (
 )
 from nudge.cli.plain import Invocation
 from nudge.cli.prompts import ask, yes_option
+from nudge.cli.result_lines import note_name, title_of
 from nudge.text import escape
 from nudge.words import content_words
 
@@ -94,7 +94,7 @@ def recall(invocation: Invocation, words: tuple[str, ...], no_touch: bool, limit
         console.show([console.pen.paint("bold", "hints"), *hints.hit_lines(console.pen, hits)])
     if result["memories"]:
         heading = [console.pen.paint("bold", "notes")] if hits else []
-        console.show([*heading, *note_lines.table(console, result["memories"], contents=True)])
+        console.show([*heading, *result_lines.note_table(console, result["memories"], contents=True)])
     if not hits and not result["memories"]:
         console.note(
             "no note has one of these words, and no hint that applies here; store a note with: nudge remember TEXT"
@@ -141,7 +141,7 @@ def explain(invocation: Invocation, what: tuple[str, ...], project: str | None, 
     fields = {**_explain_fields(what), **params.drop_none(project=resolve_namespace(project), limit=limit)}
     result = invocation.call("nudge.memory_explain", {**fields, "include_pack_context": pack})
     console = invocation.console
-    console.result(result, note_lines.explain_lines(console, result))
+    console.result(result, result_lines.explain_lines(console, result))
     if not console.as_json:
         for error in result["errors"]:
             console.note(f"nudge explain: {escape(error['message'])}")
@@ -198,7 +198,7 @@ def store(invocation: Invocation, content: str, **fields: Any) -> int:
 
 def _store(invocation: Invocation, **fields: Any) -> int:
     result = invocation.call("nudge.memory_store", note_fields(**fields))
-    invocation.console.result(result, note_lines.stored_lines(invocation.console, result))
+    invocation.console.result(result, result_lines.stored_note_lines(invocation.console, result))
     return EXIT_OK
 
 
@@ -245,13 +245,13 @@ def list_notes(invocation: Invocation, **filters: Any) -> int:
 def _show_list(
     console: Console,
     result: dict[str, Any],
-    rows: list[note_lines.Note],
+    rows: list[result_lines.Note],
     *,
     contents: bool = False,
     more: str = "not all of them fit into one answer: narrow it down",
     none: str = _NO_MATCH,
 ) -> None:
-    console.result(result, note_lines.table(console, rows, contents=contents))
+    console.result(result, result_lines.note_table(console, rows, contents=contents))
     if console.as_json:
         return
     if result.get("more"):
@@ -266,7 +266,9 @@ def _show_list(
 def get(invocation: Invocation, note_id: int, namespace: str | None) -> int:
     """Prints the text, all fields and the links to other notes."""
     result = invocation.call("nudge.memory_get", {"id": note_id, **note_fields(namespace)})
-    invocation.console.result(result, note_lines.full_lines(invocation.console, result["memory"], result["links"]))
+    invocation.console.result(
+        result, result_lines.full_note_lines(invocation.console, result["memory"], result["links"])
+    )
     return EXIT_OK
 
 
@@ -286,7 +288,7 @@ def update(invocation: Invocation, note_id: int, content: str | None, **fields: 
     result = invocation.call("nudge.memory_update", {"id": note_id, **changes})
     console, name = invocation.console, note_name(note_id)
     lines = [console.pen.done(f"updated {', '.join(sorted(changes))} of {name}")]
-    console.result(result, [*lines, *note_lines.full_lines(console, result["memory"])])
+    console.result(result, [*lines, *result_lines.full_note_lines(console, result["memory"])])
     return EXIT_OK
 
 
@@ -351,7 +353,7 @@ def stats(invocation: Invocation) -> int:
     """Also prints how many notes expire within a day, the number of links and archived notes, and the size of the
     database."""
     result = invocation.call("nudge.memory_stats", {})
-    invocation.console.result(result, note_lines.stats_lines(invocation.console, result))
+    invocation.console.result(result, result_lines.note_stats_lines(invocation.console, result))
     return EXIT_OK
 
 

@@ -1,10 +1,11 @@
-"""The verbs that connect clients: connect, disconnect, and record, which their hooks run."""
+"""The verbs that connect clients: connect, disconnect, record, which their hooks run, and backfill, which records
+earlier sessions."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
 from io import StringIO
 from shlex import quote
@@ -12,19 +13,22 @@ from typing import Any
 
 import click
 
-from nudge.cli import app, output
+from nudge import config, paths
+from nudge import switches as switch
+from nudge.cli import app, completion, output, plain
 from nudge.cli.app import verb
-from nudge.cli.output import EXIT_OK, EXIT_REFUSED, Console, Pen, Usage
-from nudge.cli.params import option
+from nudge.cli.output import EXIT_INTERRUPTED, EXIT_OK, EXIT_REFUSED, Console, Pen, Usage
+from nudge.cli.params import TIME, option
 from nudge.cli.plain import Invocation
-from nudge.cli.prompts import ask, yes_option
+from nudge.cli.prompts import ask, progress, yes_option
 from nudge.clients import claude_code, config_files, executable, plan, registry
 from nudge.clients.client import NAME, AgentClient, Home
 from nudge.clients.config_files import ConfigEntry, is_our_plugin
 from nudge.clients.executable import Executable
 from nudge.clients.plan import ConnectedFiles, FileChange
 from nudge.clock import ago
-from nudge.errors import NudgeError, StorageFailed
+from nudge.context import Context
+from nudge.errors import Invalid, NotFound, NudgeError, StorageFailed
 from nudge.text import escape, format_size
 from nudge.usecases import owned_files
 
@@ -336,3 +340,82 @@ def record(invocation: Invocation) -> int:
     if invocation.run_hook is None:
         raise Usage("record needs an event on stdin")
     return invocation.run_hook()
+
+
+# backfill
+
+
+@verb("backfill", "nudge backfill", "nudge backfill --dry-run", "nudge backfill --since 2026-10-01 --project api")
+@click.argument(
+    "directory",
+    metavar="[DIR]",
+    required=False,
+    type=click.Path(file_okay=False),
+    help="Directory of the transcripts (default: ~/.claude/projects).",
+)
+@option("--dry-run", is_flag=True, help="Count the events by type, and record nothing.")
+@option("--since", type=TIME, metavar="DATE", help="Only events since this date or time.")
+@option("--project", metavar="NAME", help="Only events of this project.", shell_complete=completion.projects)
+def backfill(
+    invocation: Invocation, directory: str | None, dry_run: bool, since: int | None, project: str | None
+) -> int:
+    """Each event is recorded once, however often this runs. Prints how many events are new."""
+    from nudge.usecases import transcripts
+
+    console = invocation.console
+    if directory is not None:
+        root = plain.existing_path(directory, "name a directory of transcripts")
+    else:
+        root = plain.absolute_path(claude_code.CLIENT.transcripts(Home()))
+    if not os.path.isdir(root):
+        raise NotFound(f"there are no transcripts in {root}; name the directory with: nudge backfill DIR")
+    only = transcripts.EventFilter(since=since, project=project, wanted=_recording_filter())
+    state = transcripts.BackfillState(paths.runtime_dir(os.environ), config.database_file(os.environ))
+    files = transcripts.find_new(root, state, only.since)
+    work = transcripts.Backfill(files, only, state, None if dry_run else invocation.client().call)
+    try:
+        with progress(console, "reading transcripts", sum(file.size - file.offset for file in files)) as advance:
+            result = work.run(advance)
+    except KeyboardInterrupt:
+        console.note("stopped; what was recorded stays, and the next run continues from here")
+        return EXIT_INTERRUPTED
+    except NudgeError:
+        console.note("what was recorded stays, and the next run continues from here")
+        raise
+    console.result(result, _backfill_lines(console.pen, result, dry_run=dry_run))
+    for path, reason in work.unreadable.items():
+        console.note(f"skipped: {escape(f'{path}: {reason}')}")
+    for reason, count in work.refusals.items():
+        console.note(f"refused: {count:,} events: {escape(reason)}")
+    return EXIT_OK
+
+
+def _recording_filter() -> Callable[[Iterable[str], Context], bool]:
+    """Return the filter of backfill: events of a project that is switched off, or about an ignored path, are not
+    recorded. Raise Invalid when recording is off altogether."""
+    from nudge.security.patterns import is_ignored  # late: it loads wcmatch
+
+    directory = paths.runtime_dir(os.environ)
+    if off := switch.why_off(os.environ, directory, Context()):
+        raise Invalid(f"recording is off {off.where}; turn it on with: {off.fix}")
+    switches, settings = switch.load(directory), config.load(os.environ)
+
+    def is_wanted(touched: Iterable[str], context: Context) -> bool:
+        ignored = bool(settings.ignore) and any(is_ignored(path, settings.ignore) for path in touched if path)
+        return not ignored and not switches.covers(context)
+
+    return is_wanted
+
+
+def _backfill_lines(pen: Pen, result: dict[str, Any], *, dry_run: bool) -> Iterator[str]:
+    if not result["files"]:
+        yield "nothing new to read"
+        return
+    transcripts = output.count(result["files"], "transcript")
+    if not dry_run:
+        events = f"{result['new']:,} new of {result['events']:,} events"
+        yield pen.done(f"{events} in {transcripts}, {result['seconds']:.1f} s")
+        return
+    width = output.widest(result["types"])
+    yield from (f"{output.pad(name, width)}  {count:>9,}" for name, count in result["types"].items())
+    yield f"nothing was recorded (--dry-run): {result['events']:,} events in {transcripts}"

@@ -1,14 +1,14 @@
 """Use cases: what an operation does, across domains and storage. Interfaces call `app`.
 
-* The frame: `app` executes operations, `params` has the base models of their parameters and results, `call` says who
-  calls and in which agent session, `visibility` which projects a caller may see.
+* The frame: `app` executes operations, `call` says who calls and in which agent session and has the base models of
+  parameters and results, `visibility` says which projects a caller may see.
 * Hints: `hints` (with scan), `transfer` (import and export, with `staging`), `freshness` (files that a hint rests on),
   `session` (the session of hints and its change log).
-* History: `recording`, `history`, `backfill` and `replay` (from transcripts).
+* History: `recording`, `history`, `transcripts` (backfill and replay of earlier sessions).
 * Notes: `memories`, `memory_upkeep`, `memory_transfer`, `note_import`, and the `journal` of attempts.
-* What outcomes teach: `learning`, `credit`.
-* What agents are told: `inject` and `session_start` (at a session's start), `hook_answers` and `attempt_lines` (while
-  it works), `assemble` (about a prompt), `explain` (why), `told_lines` (the ledger of it).
+* What outcomes teach: `learning` (facts, learned hints, credit).
+* What agents are told: `inject` and `session_start` (at a session's start), `hook_answers` (while it works),
+  `assemble` (about a prompt), `explain` (why), `told_lines` (the ledger of it).
 * `upkeep`: PRIMARY's background work. `owned_files`: deletion and restore without a server.
 
 Hooks load `session_start`, `visibility` and `freshness`: these import only the standard library.

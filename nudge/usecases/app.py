@@ -30,8 +30,7 @@ from nudge.history.facts import Facts
 from nudge.history.ledger import Ledger
 from nudge.storage.changelog import ChangeLog, LogGone
 from nudge.storage.database import Database, StoredAnswer, find_answer, run_once
-from nudge.usecases.call import Call, ClientProcesses, SessionActivity
-from nudge.usecases.params import NoParams, Params, Result, parse_params
+from nudge.usecases.call import Call, ClientProcesses, NoParams, Params, Result, SessionActivity, parse_params
 from nudge.usecases.session import Answers, PreviousSession, Session, check_fingerprint
 from nudge.usecases.staging import Transfers
 

@@ -22,9 +22,8 @@ from nudge.memories.ranking import RelevantNote, relevant_notes, subject_words
 from nudge.memories.store import NoteFilter
 from nudge.text import quote, quote_titled, single_line
 from nudge.usecases.app import App
-from nudge.usecases.call import Call
+from nudge.usecases.call import Call, InContext, Result, Text
 from nudge.usecases.memories import caller_namespace
-from nudge.usecases.params import InContext, Result, Text
 from nudge.words import split_words, stem
 
 ContextType = Literal["values", "experiences", "notes", "hints", "facts"]

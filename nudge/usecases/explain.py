@@ -28,11 +28,10 @@ from nudge.memories.store import NoteFilter
 from nudge.scoring import half_life
 from nudge.text import mask
 from nudge.usecases.app import App
-from nudge.usecases.call import Call
+from nudge.usecases.call import Call, InContext, Result
 from nudge.usecases.history import Search, search_options
 from nudge.usecases.memories import Visible
 from nudge.usecases.memory_models import Filters, Limit, NoteId
-from nudge.usecases.params import InContext, Result
 
 _NO_QUERY = "at least one of query or ids is required"
 

@@ -17,8 +17,7 @@ from nudge.hints.sync import GUESS_CONFIDENCE, LEARNED_BY, SCANNED_BY, is_guess
 from nudge.text import mask
 from nudge.usecases import freshness
 from nudge.usecases.app import App
-from nudge.usecases.call import Call
-from nudge.usecases.params import ContextParam, Params, Result, SameContext
+from nudge.usecases.call import Call, ContextParam, Params, Result, SameContext
 
 _SCAN_CONFIDENCE = 0.4  # hints that a user or an agent sets count for more
 _META = (

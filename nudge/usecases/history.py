@@ -1,4 +1,4 @@
-"""The use cases of history: searching and reading observations, recording, pinning, purging and backing them up."""
+"""The use cases of history: searching and reading observations, pinning, purging and backing them up."""
 
 from __future__ import annotations
 
@@ -14,14 +14,12 @@ from nudge.context import Context, is_below, resolve
 from nudge.errors import Invalid, StorageFailed
 from nudge.history import projects, store, views
 from nudge.history.purge import Conditions, count_observations, purge_observations
-from nudge.history.redact import redact_event
 from nudge.history.search import recent_observations, search_observations
 from nudge.security.absolute_paths import normalize_path
 from nudge.storage.database_files import DatabaseDamaged, backup_folder, damage_fix, new_backup, write_backup
 from nudge.storage.sqlite import match_texts, scrub
 from nudge.usecases.app import App
-from nudge.usecases.call import Call
-from nudge.usecases.params import InContext, Params, Project, ProjectName, Result, Text
+from nudge.usecases.call import Call, InContext, Params, Project, ProjectName, Result, Text
 from nudge.usecases.visibility import visible_to
 
 _LARGEST = 2**62  # larger than every id and time; SQLite's integers end soon after
@@ -98,10 +96,6 @@ class Sessions(InContext):
     offset: Offset = 0
 
 
-class Record(Params):
-    event: dict[str, Any]
-
-
 class Pin(Params):
     ids: list[Whole]
     pinned: bool = True
@@ -160,13 +154,6 @@ class FileHistoryResult(Result):
     file_path: str
     sessions: Rows
     more: bool | None = None
-
-
-class RecordResult(Result):
-    """`id` is null when the event was stored already, or repeats a recent one. `tell`: a line for the agent."""
-
-    id: int | None
-    tell: str | None = None
 
 
 class PinResult(Result):
@@ -352,11 +339,6 @@ def _hidden(connection: sqlite3.Connection, private: frozenset[str], params: One
 
 
 # Writing
-
-
-async def store_event(app: App, params: Record, call: Call) -> Any:
-    """Store one event, at most once by its id. The sender should have redacted it; it is redacted again here."""
-    return {"id": await app.write(call, lambda connection: store.record(connection, redact_event(params.event)))}
 
 
 async def pin(app: App, params: Pin, call: Call) -> Any:

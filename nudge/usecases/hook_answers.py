@@ -2,6 +2,9 @@
 
 Most events are answered with nothing. Every line passes `tell`, which leaves out what the session was told before and
 what the user banned, and records the rest in the ledger.
+
+About its open attempt a session is reminded after every tenth action, and told the outcome that a command's exit code
+decides. PRIMARY counts actions in memory, and reads the database for a command and when a reminder is due.
 """
 
 from __future__ import annotations
@@ -14,16 +17,24 @@ from nudge import limits
 from nudge.clock import boot_seconds
 from nudge.context import Context
 from nudge.errors import NudgeError
-from nudge.history import edits, ledger
+from nudge.history import edits, ledger, views
 from nudge.history.facts import FactChanges, Facts
-from nudge.history.ledger import HEADER, Ledger, Line
+from nudge.history.ledger import HEADER, IDENTITY, Ledger, Line
+from nudge.history.observations import NOT_ACTIONS
+from nudge.history.predictions import judge
 from nudge.history.redact import PRIVATE
+from nudge.memories import journal
+from nudge.memories.attempts import CONFIRMED, FALSIFIED, Attempt, Observed, Resolution
 from nudge.storage.database import Database
-from nudge.usecases import attempt_lines, credit, learning
+from nudge.text import quote
+from nudge.usecases import learning
 from nudge.usecases.app import App
 from nudge.usecases.assemble import EXPERIENCES, OTHERS, VALUES, note_line, notes_about, without_attempts_of_lessons
 from nudge.usecases.call import Call
+from nudge.usecases.memories import lifetimes_of
 
+_ATTEMPT = "attempt"  # the kind of a line
+_SILENT, _AUTO = "0", "auto"  # values of the setting `journal`
 _MARGIN = 0.01  # seconds that an answer needs to reach the hook
 
 
@@ -47,13 +58,13 @@ async def answer(
     failure = await tell(app, database, event, ledger.FAILURE, [line] if line is not None else [], call)
     app.in_background(_mark_used(app, database, session, event))
     if failure is not None:
-        attempt_lines.count_action(app, event)
+        _count_action(app, event)
         app.in_background(_process_answered_failure(app, database, event, observation_id, context, changes))
         return failure
     await learning.store_changes(app, database, event, changes)
-    await credit.credit(app, database, event, context)
-    outcomes = await attempt_lines.observe_outcome(app, database, event, observation_id, can_tell=not _is_late(call))
-    attempt_lines.count_action(app, event)
+    await learning.credit_hints(app, database, event, context)
+    outcomes = await _observe_outcome(app, database, event, observation_id, can_tell=not _is_late(call))
+    _count_action(app, event)
     if call.deadline is None:  # from the spool: no hook reads the answer
         return None
     if event.get("type") == "session_stop":  # an agent that is told something as it stops would go on working
@@ -79,23 +90,17 @@ async def _process_answered_failure(
     """Do the work on an event that was left until its failure was answered. An attempt that it decides is told
     later."""
     await learning.store_changes(app, database, event, changes)
-    await credit.credit(app, database, event, context)
-    await attempt_lines.observe_outcome(app, database, event, observation_id, can_tell=False)
-
-
-async def _check_in(app: App, database: Database, event: Mapping[str, Any], call: Call) -> str | None:
-    session = str(event["session_id"])
-    line = await attempt_lines.check_in(app, database, session)
-    if line is None or _is_late(call):  # the next action has another chance
-        return None
-    app.activity.note_reminder(session)
-    return await tell(app, database, event, ledger.ATTEMPT, [line], call)
+    await learning.credit_hints(app, database, event, context)
+    await _observe_outcome(app, database, event, observation_id, can_tell=False)
 
 
 async def _load_edits(app: App, database: Database) -> None:
     """Add the recent edits in the history to those that this server saw since its start."""
     for event in await database.read(lambda connection: edits.load(connection, app.now())):
         app.edits.observe(event, app.now())
+
+
+# The ledger
 
 
 async def tell(
@@ -106,8 +111,8 @@ async def tell(
     setting = app.session.settings.tell
     if not lines or _is_late(call) or ledger.is_silent(setting):
         return None
-    # `again`: a failure is answered even if the session's start told of it, and a reminder may repeat a line. `learn`
-    # and `attempt_lines` decide how often.
+    # `again`: a failure is answered even if the session's start told of it, and a reminder may repeat a line. `learn`,
+    # `_reminder` and `_observe_outcome` decide how often.
     session, project = str(event["session_id"]), _project(event)
     new = app.ledger.claim(session, project, _fitting(lines), again=moment in (ledger.FAILURE, ledger.ATTEMPT))
     if not new:
@@ -115,6 +120,17 @@ async def tell(
     is_shadow = app.ledger.is_shadow(setting, session)
     app.in_background(_record_lines(app, database, session, project, moment, new, is_shadow))
     return None if is_shadow else HEADER + "\n".join(line.text for line in new)
+
+
+def _fitting(lines: Sequence[Line]) -> list[Line]:
+    """The lines that fit into the answer. A line is never cut."""
+    fitting: list[Line] = []
+    size = len(HEADER)
+    for line in lines[: limits.PROMPT_LINES]:
+        size += len(line.text) + 1
+        if size <= limits.PROMPT_CHARS:
+            fitting.append(line)
+    return fitting
 
 
 async def _record_lines(
@@ -163,6 +179,9 @@ async def _mark_used(app: App, database: Database, session: str, event: Mapping[
         await database.write(lambda connection: ledger.mark_used(connection, used, app.now()))
 
 
+# A prompt
+
+
 async def _about_prompt(app: App, database: Database, event: Mapping[str, Any]) -> list[Line]:
     """Lines about the notes that the prompt is about; none when the search takes too long."""
     await session_ledger(app, database, str(event["session_id"]))
@@ -181,15 +200,148 @@ async def _about_prompt(app: App, database: Database, event: Mapping[str, Any]) 
         return []
 
 
-def _fitting(lines: Sequence[Line]) -> list[Line]:
-    """The lines that fit into the answer. A line is never cut."""
-    fitting: list[Line] = []
-    size = len(HEADER)
-    for line in lines[: limits.PROMPT_LINES]:
-        size += len(line.text) + 1
-        if size <= limits.PROMPT_CHARS:
-            fitting.append(line)
-    return fitting
+# The open attempt of the session
+
+
+async def _check_in(app: App, database: Database, event: Mapping[str, Any], call: Call) -> str | None:
+    session = str(event["session_id"])
+    line = await _reminder(app, database, session)
+    if line is None or _is_late(call):  # the next action has another chance
+        return None
+    app.activity.note_reminder(session)
+    return await tell(app, database, event, ledger.ATTEMPT, [line], call)
+
+
+def _count_action(app: App, event: Mapping[str, Any]) -> None:
+    """Count an action of the session. The caller passes stored events only, so that a repeated read of a file counts
+    once; calls of the journal do not count, and an update resets the count."""
+    if event["type"] in NOT_ACTIONS or _is_journal_call(event):
+        return
+    app.activity.increment(str(event["session_id"]), app.now())
+
+
+async def _reminder(app: App, database: Database, session: str) -> Line | None:
+    """The reminder, when one is due and an attempt is open. The caller calls `note_reminder` when it tells it."""
+    if not app.activity.is_reminder_due(session):
+        return None
+    attempts = await database.read(lambda connection: journal.open_in_session(connection, session))
+    if not attempts:
+        app.activity.note_reminder(session)
+        return None
+    count, more = app.activity.count(session), f" ({len(attempts)} are open)" if len(attempts) > 1 else ""
+    text = (
+        f"{_attempt_name(attempts[0])} is open{more}, {count} actions since its last update; it predicts "
+        f"{_prediction(attempts[0])}. If that has changed: {_update_command(attempts[0])}; if you know: resolve_ghap"
+    )
+    return _attempt_line(attempts[0], text, f"{limits.CHECK_IN_ACTIONS} actions without an update")
+
+
+async def _observe_outcome(
+    app: App, database: Database, event: Mapping[str, Any], observation_id: int, *, can_tell: bool
+) -> list[Line]:
+    """Compare a command's exit code with the predictions of the session's open attempts, and return a line for each
+    that it decides. Each outcome of an attempt is offered once; with the setting `journal = auto`, the attempt is
+    resolved. `can_tell`: a hook waits for the lines; an offer that no hook reads is repeated later."""
+    code = _whole_exit_code(event)
+    if code is None or app.session.settings.journal == _SILENT:
+        return []
+    session, command = str(event["session_id"]), str(event.get("content") or "")
+    lines = []
+    for attempt, has_changed_files in await database.read(lambda connection: _open_attempts(connection, session)):
+        came_true = judge(attempt.prediction, command, code)
+        # Only events from the spool are compared by time: hooks report the wall clock, which may have been set since
+        # the server's clock began.
+        is_older = not can_tell and int(event["timestamp"]) < int(attempt.note.created_at)
+        # Agents often run the failing command first: before a file was changed, a failure says nothing about the
+        # attempt.
+        is_baseline = not came_true and not has_changed_files
+        if came_true is None or is_older or is_baseline:
+            continue
+        observed = Observed(CONFIRMED if came_true else FALSIFIED, observation_id, code, can_tell)
+        resolves = app.session.settings.journal == _AUTO
+        if (resolves or not attempt.was_told(observed)) and await _store_outcome(
+            app, attempt, observed, resolves=resolves
+        ):
+            lines.append(_outcome_line(attempt, observed, command, is_resolved=resolves))
+    return lines
+
+
+def _open_attempts(connection: sqlite3.Connection, session: str) -> list[tuple[Attempt, bool]]:
+    """The open attempts of a session, each with whether the session has changed a file since its start."""
+    return [
+        (attempt, views.has_changed_files(connection, session, int(attempt.note.created_at)))
+        for attempt in journal.open_in_session(connection, session)
+    ]
+
+
+async def _store_outcome(app: App, attempt: Attempt, observed: Observed, *, resolves: bool) -> bool:
+    """Store the outcome, or resolve the attempt. False when the attempt was changed or resolved meanwhile, or its agent
+    was told already."""
+    now, lifetimes = app.now(), lifetimes_of(app)
+    result = f"the predicted command exited with {observed.exit_code} (#{observed.observation})"
+
+    def write(connection: sqlite3.Connection) -> bool:
+        current = journal.get(connection, attempt.id)
+        if current.prediction != attempt.prediction or (current.was_told(observed) and not resolves):
+            return False
+        if resolves:
+            resolution = Resolution(observed.status, result=result, is_captured=True)
+            journal.resolve(connection, current, resolution, now, lifetimes)
+        else:
+            journal.note_outcome(connection, current, observed, now)
+        return True
+
+    try:
+        return await app.write(Call(), write)
+    except NudgeError:
+        return False
+
+
+def _outcome_line(attempt: Attempt, observed: Observed, command: str, *, is_resolved: bool) -> Line:
+    cause = f"{quote(command, limits.INJECTED_INTENT_CHARS)} exited with {observed.exit_code}"
+    name, status = _attempt_name(attempt), observed.status
+    if is_resolved:
+        text = (
+            f"{name} is {status}: {cause}. Add what you learned: resolve_ghap with its id, status {status} and lesson"
+        )
+    else:
+        text = f"{name} looks {status}: it predicted {_prediction(attempt)}, and {cause}. If so: resolve_ghap with "
+        text += f"status {status} and what you learned; if not: {_update_command(attempt)}"
+    return _attempt_line(attempt, text, "an exit code that the attempt predicted")
+
+
+def _attempt_name(attempt: Attempt) -> str:
+    return f"attempt m{attempt.id} {quote(attempt.note.draft.title, limits.INJECTED_GOAL_CHARS)}"
+
+
+def _update_command(attempt: Attempt) -> str:
+    """At the terminal: update_ghap is not among the tools that are listed to an agent."""
+    return f"nudge journal update m{attempt.id} --note TEXT"
+
+
+def _prediction(attempt: Attempt) -> str:
+    return quote(attempt.prediction, limits.INJECTED_NOTE_CHARS)
+
+
+def _attempt_line(attempt: Attempt, text: str, reason: str) -> Line:
+    """A line with the note's name: deleting the note also deletes its lines from the ledger."""
+    name = f"m{attempt.id}"
+    return Line(name, _ATTEMPT, text, reason, ((IDENTITY, name),))
+
+
+def _whole_exit_code(event: Mapping[str, Any]) -> int | None:
+    """None when it is not known, or when the command was cut."""
+    is_whole = len(str(event.get("content") or "")) < limits.MAX_COMMAND_CHARS
+    return learning.exit_code_of(event) if is_whole else None
+
+
+def _is_journal_call(event: Mapping[str, Any]) -> bool:
+    metadata = event.get("metadata")
+    tool = metadata.get("tool") if isinstance(metadata, dict) else None
+    return event["type"] == "mcp_call" and isinstance(tool, str) and tool.endswith("_ghap")
+
+
+# Events and calls
 
 
 def _project(event: Mapping[str, Any]) -> str | None:

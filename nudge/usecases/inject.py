@@ -23,10 +23,9 @@ from nudge.memories.note import Note, parse_id
 from nudge.memories.ranking import Factors, score
 from nudge.memories.store import get_many
 from nudge.usecases.app import App
-from nudge.usecases.call import Call
+from nudge.usecases.call import Call, ContextParam, Params, Result
 from nudge.usecases.explain import hint_item
 from nudge.usecases.freshness import mark_stale
-from nudge.usecases.params import ContextParam, Params, Result
 from nudge.usecases.session_start import digest_options, hint_rows, stored_lines
 from nudge.usecases.visibility import visible_to
 

@@ -24,8 +24,9 @@ from nudge.memories.note import GLOBAL, Draft, Lifetimes, parse_time, rfc3339
 from nudge.security.secrets import find_secret
 from nudge.usecases import session_start
 from nudge.usecases.app import App
-from nudge.usecases.call import ANONYMOUS, Call, session_of
-from nudge.usecases.journal_models import (
+from nudge.usecases.call import ANONYMOUS, Call, NoParams, session_of
+from nudge.usecases.memories import Origin, Visible, caller_namespace, caller_place, fitting, lifetimes_of
+from nudge.usecases.memory_models import (
     Calibrate,
     CheckIn,
     GetOrphaned,
@@ -33,11 +34,9 @@ from nudge.usecases.journal_models import (
     ListAttempts,
     ResolveAttempt,
     StartAttempt,
+    StoreMemory,
     UpdateAttempt,
 )
-from nudge.usecases.memories import Origin, Visible, caller_namespace, caller_place, fitting, lifetimes_of
-from nudge.usecases.memory_models import StoreMemory
-from nudge.usecases.params import NoParams
 
 # Writing
 

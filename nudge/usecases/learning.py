@@ -1,5 +1,5 @@
 """Learning from the outcomes of commands: the line that answers a known failure, the operations on what was learned,
-and the hints that learned commands become.
+the hints that learned commands become, and the credit of hints whose command worked or failed.
 
 A learned hint has the owner `nudge:learned`, as scan's hints have theirs. A hint that a user, an agent or the repo
 itself set takes precedence over it; a guess of scan's does not.
@@ -18,8 +18,8 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from nudge import limits
-from nudge.context import Context, is_project, project_name, project_of
-from nudge.errors import NotFound, NudgeError
+from nudge.context import Context, is_project, project_name, project_of, this_system
+from nudge.errors import Invalid, NotFound, NudgeError
 from nudge.hints.model import Hint
 from nudge.hints.sync import LEARNED_BY, is_guess
 from nudge.history import facts, problems, projects
@@ -28,14 +28,14 @@ from nudge.history.digest_lines import fact_name
 from nudge.history.facts import FactChanges, Facts
 from nudge.history.failed_tests import TEST, BrokenTest
 from nudge.history.ledger import COMMAND, IDENTITY, Line, count_told_sessions
-from nudge.history.observations import FILE_CHANGES
+from nudge.history.observations import COMMAND_TYPES, FILE_CHANGES
 from nudge.history.offers import Offer
+from nudge.history.store import is_new_event
 from nudge.storage.database import Database
 from nudge.text import quote
 from nudge.usecases.app import App
-from nudge.usecases.call import Call
+from nudge.usecases.call import Call, InContext, Params, Project, ProjectName, Result, Text
 from nudge.usecases.freshness import digest_files, named_paths
-from nudge.usecases.params import InContext, Params, Project, ProjectName, Result, Text
 from nudge.usecases.visibility import visible_to
 
 _LEARNED_JOBS = frozenset(("test", "build", "lint", "run", "install"))
@@ -111,6 +111,96 @@ async def store_changes(app: App, database: Database, event: Mapping[str, Any], 
     if (changes.rows or changes.withdrawn) and app.facts is not None:
         project = str(event["project"]).casefold()
         await _update_hints(app, app.facts.invocations(project, app.now()), event)
+
+
+# Credit: a command that worked or failed raises or lowers the hints with the same command
+
+
+def command_context(app: App, event: Mapping[str, Any], call: Call) -> Context:
+    """Where the command ran, as its hook reported it. Raises EnvNeeded, before anything is stored, when a hint with the
+    same command is scoped to environment variables.
+
+    An event from the spool has no environment, because that is never written to disk: a hint scoped to variables then
+    gets no credit. Assuming that its conditions were met would also credit its variants for other environments.
+    """
+    hints = _hints_with_command(app, event) if _credit_delta(event) else []
+    names = frozenset(name for hint in hints for name in hint.scope.env_names)
+    return call.merge_context(_reported_context(event), names)
+
+
+def _reported_context(event: Mapping[str, Any]) -> Context:
+    """Empty when the report is malformed."""
+    fields = {name: event.get(name) for name in ("cwd", "repo", "branch")}
+    try:
+        return Context.parse({**fields, "os": this_system()})
+    except Invalid:
+        return Context()
+
+
+async def credit_hints(app: App, database: Database, event: Mapping[str, Any], context: Context) -> None:
+    """Credit every hint that is eligible in `context` and has the event's command, at most once for each session."""
+    delta = _credit_delta(event)
+    for hint in _hints_with_command(app, event) if delta else ():
+        if not hint.scope.check(context).eligible:
+            continue
+        if await _claim_credit(database, event, hint):
+            await _credit_variant(app, hint, delta, project_of(context.repo, context.cwd))
+        if delta > 0 and hint.basis and isinstance(root := event.get("clone"), str):
+            await _refresh_basis(app, hint, root)
+
+
+async def _refresh_basis(app: App, hint: Hint, root: str) -> None:
+    """Store the present digests of the files that the hint rests on: its command works with them."""
+    basis = await asyncio.to_thread(digest_files, root, hint.basis or ())
+
+    async def change() -> None:
+        if basis and (decision := app.session.store.decide_basis(app.now(), hint.identity, basis)) is not None:
+            app.commit(decision, Call())
+
+    await app.once(Call(), change)
+
+
+def _credit_delta(event: Mapping[str, Any]) -> int:
+    """1 for a command that worked, -1 for one that failed, 0 when that is not known."""
+    code = exit_code_of(event)
+    if code is None:
+        return 0
+    return 1 if code == 0 else -1
+
+
+def exit_code_of(event: Mapping[str, Any]) -> int | None:
+    """The exit code of the command that an event reports. None for other events, and for clients that report none."""
+    metadata = event.get("metadata")
+    code = metadata.get("exit_code") if isinstance(metadata, dict) else None
+    return code if event.get("type") in COMMAND_TYPES and type(code) is int else None
+
+
+def _hints_with_command(app: App, event: Mapping[str, Any]) -> list[Hint]:
+    command, now = str(event.get("content", "")).strip(), app.now()
+    return [
+        hint for hint in app.session.store.hints() if command and _command_of(hint) == command and hint.live_at(now)
+    ]
+
+
+async def _claim_credit(database: Database, event: Mapping[str, Any], hint: Hint) -> bool:
+    """Return whether this is the first credit of the session to this hint. Stored as an event id, so that neither a
+    repeated event nor another PRIMARY credits it again."""
+    event_id = f"credit:{event.get('session_id')}:{hint.component}/{hint.key}:{hint.scope.key}"
+
+    def remember(connection: sqlite3.Connection) -> bool:
+        return is_new_event(connection, event_id, int(event.get("timestamp", 0)))
+
+    return await database.write(remember)
+
+
+async def _credit_variant(app: App, hint: Hint, delta: int, project: str | None) -> None:
+    """Credit exactly this variant; `nudge.bump` credits the one that `get` returns, which may be another."""
+
+    async def change() -> None:
+        if (decision := app.session.store.decide_credit(app.now(), hint.identity, delta, project)) is not None:
+            app.commit(decision, Call())
+
+    await app.once(Call(), change)
 
 
 # Operations
@@ -282,7 +372,11 @@ def _first_allowed(job: str, pairs: list[tuple[str, Offer]], others: list[Hint])
 
 
 def _command_of(hint: Hint) -> str:
-    return str(hint.value["cmd"] if isinstance(hint.value, dict) and "cmd" in hint.value else hint.value)
+    """The command in the hint's value; empty when the value is of another type."""
+    value = hint.value
+    if isinstance(value, dict):
+        return str(value["cmd"]).strip() if value.get("type") == "command" else ""
+    return str(value).strip()
 
 
 def _meta(job: str, offer: Offer, repo: str) -> dict[str, Any]:

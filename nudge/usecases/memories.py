@@ -33,7 +33,7 @@ from nudge.memories.note import (
 from nudge.memories.retrieval import merge_new_segments
 from nudge.memories.store import NoteFilter
 from nudge.usecases.app import App
-from nudge.usecases.call import Call, agent_session
+from nudge.usecases.call import Call, InContext, agent_session, parse_params
 from nudge.usecases.memory_models import (
     Bulk,
     Filters,
@@ -47,7 +47,6 @@ from nudge.usecases.memory_models import (
     StoreMemory,
     UpdateMemory,
 )
-from nudge.usecases.params import InContext, parse_params
 from nudge.usecases.visibility import visible_to
 
 _CHECKED_AT_ONCE = 4 * limits.KIB  # characters searched for secrets on the event loop; more goes to a thread

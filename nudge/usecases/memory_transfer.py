@@ -22,10 +22,9 @@ from nudge.storage.database import Database
 from nudge.storage.sqlite import open_readonly
 from nudge.text import mask
 from nudge.usecases.app import App
-from nudge.usecases.call import Call
+from nudge.usecases.call import Call, Params, Result
 from nudge.usecases.memories import Visible, lifetimes_of, refuse_secrets
 from nudge.usecases.memory_models import Filters
-from nudge.usecases.params import Params, Result
 from nudge.usecases.staging import StagedNotes
 
 
@@ -101,10 +100,8 @@ async def import_(app: App, params: ImportMemories, call: Call) -> Any:
     staged = app.transfers.staged_notes(params.transfer) if params.transfer else app.transfers.begin_notes()
     now, guard = app.now(), app.session.settings.secret_guard
     async with staged.lock:
-        if params.page == staged.pages:
+        if staged.is_new(params.page):
             await asyncio.to_thread(_stage_page, staged, params, namespace, now, guard)
-        elif params.page != staged.pages - 1:
-            raise Invalid(f"must be {staged.pages}, the number of the next page", field="page")
         if params.more:
             return {"imported": 0, "errors": staged.errors[: limits.MAX_IMPORT_REASONS], "transfer": staged.id}
 

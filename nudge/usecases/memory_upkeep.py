@@ -16,10 +16,9 @@ from nudge.memories import store as notes
 from nudge.memories.note import KINDS, RELATIONS, TIERS, Note, parse_draft
 from nudge.storage.database import forget_answers
 from nudge.usecases.app import App
-from nudge.usecases.call import Call
+from nudge.usecases.call import Call, Params, Result
 from nudge.usecases.memories import Visible, checked, fitting, lifetimes_of
 from nudge.usecases.memory_models import Filters, Format, Limit, NoteId, Offset, OneMemory, Tier
-from nudge.usecases.params import Params, Result
 
 _DAY = 86_400.0
 _PROBE = "SELECT 1 FROM notes_fts JOIN notes ON notes.id = notes_fts.rowid WHERE notes_fts MATCH 'nudge' LIMIT 1"

@@ -10,17 +10,29 @@ from pydantic import Field
 
 from nudge import limits
 from nudge.errors import Invalid, NudgeError
+from nudge.history import store
 from nudge.history.digest import Digest
 from nudge.history.ledger import Line
+from nudge.history.redact import redact_event
 from nudge.history.sessions import settle_sessions
 from nudge.storage import spool
-from nudge.usecases import credit, history, hook_answers, inject
+from nudge.usecases import hook_answers, inject, learning
 from nudge.usecases.app import App
-from nudge.usecases.call import Call
-from nudge.usecases.params import Params, Result
+from nudge.usecases.call import Call, Params, Result
 
 _log = logging.getLogger(__name__)
 _BATCH = 200  # spooled events that are taken in together
+
+
+class Record(Params):
+    event: dict[str, Any]
+
+
+class RecordResult(Result):
+    """`id` is null when the event was stored already, or repeats a recent one. `tell`: a line for the agent."""
+
+    id: int | None
+    tell: str | None = None
 
 
 class RecordMany(Params):
@@ -33,10 +45,10 @@ class RecordManyResult(Result):
     refused: list[dict[str, Any]]
 
 
-async def record(app: App, params: history.Record, call: Call) -> Any:
+async def record(app: App, params: Record, call: Call) -> Any:
     """Store one event, credit a command's outcome to the hints with the same command, and answer with what is known."""
-    context = credit.context_of(app, params.event, call)
-    result = await history.store_event(app, params, call)
+    context = learning.command_context(app, params.event, call)
+    result = await store_event(app, params, call)
     session = str(params.event["session_id"])
     if params.event["type"] == "session_end":
         app.activity.forget(session)
@@ -46,6 +58,11 @@ async def record(app: App, params: history.Record, call: Call) -> Any:
         text = await hook_answers.answer(app, app.history, params.event, result["id"], context, call)
         return {**result, "tell": text} if text else result
     return result
+
+
+async def store_event(app: App, params: Record, call: Call) -> Any:
+    """Store one event, at most once by its id. The sender should have redacted it; it is redacted again here."""
+    return {"id": await app.write(call, lambda connection: store.record(connection, redact_event(params.event)))}
 
 
 async def record_many(app: App, params: RecordMany, call: Call) -> Any:
@@ -66,9 +83,12 @@ async def record_many(app: App, params: RecordMany, call: Call) -> Any:
 async def _record_old(app: App, event: dict[str, Any], call: Call) -> bool | str:
     """Whether it was new; an error message when it is not an event."""
     try:
-        return (await history.store_event(app, history.Record(event=event), call))["id"] is not None
+        return (await store_event(app, Record(event=event), call))["id"] is not None
     except Invalid as error:
         return error.message
+
+
+# The spool
 
 
 async def drain(app: App, directory: str) -> int:
@@ -79,6 +99,26 @@ async def drain(app: App, directory: str) -> int:
             break
         taken += len(batch)
     return taken
+
+
+async def _take(app: App, directory: str, path: str) -> bool:
+    event = await asyncio.to_thread(spool.read, path)
+    if event is None:
+        spool.drop(directory, path)
+        return True
+    try:
+        if "injection" in event:
+            await _store_injection(app, event)
+        else:
+            await record(app, Record(event=event), Call())
+    except (Invalid, KeyError, TypeError):
+        spool.drop(directory, path)
+        return True
+    except NudgeError as error:
+        _log.warning("events stay in the spool: %s", error.message)
+        return False
+    spool.remove(path)
+    return True
 
 
 async def _store_injection(app: App, event: dict[str, Any]) -> None:
@@ -98,23 +138,3 @@ async def _store_injection(app: App, event: dict[str, Any]) -> None:
         digest,
         event_id=str(event["event_id"]),
     )
-
-
-async def _take(app: App, directory: str, path: str) -> bool:
-    event = await asyncio.to_thread(spool.read, path)
-    if event is None:
-        spool.drop(directory, path)
-        return True
-    try:
-        if "injection" in event:
-            await _store_injection(app, event)
-        else:
-            await record(app, history.Record(event=event), Call())
-    except (Invalid, KeyError, TypeError):
-        spool.drop(directory, path)
-        return True
-    except NudgeError as error:
-        _log.warning("events stay in the spool: %s", error.message)
-        return False
-    spool.remove(path)
-    return True

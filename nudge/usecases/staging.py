@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import IO, Any, TypeVar
 
 from nudge import limits
-from nudge.errors import NotFound, QuotaExceeded, StorageFailed
+from nudge.errors import Invalid, NotFound, QuotaExceeded, StorageFailed
 from nudge.hints.import_export import IncomingHint
 from nudge.hints.model import Hint, Identity
 
@@ -21,18 +21,34 @@ _now = time.monotonic
 
 
 @dataclass(eq=False)
-class StagedImport:
-    """The checked hints of an import's pages, in an unnamed temporary file, which is readable by its owner only and
-    disappears with the process. Secrets stay in memory: their values are never written to disk."""
+class _StagedPages:
+    """The checked pages of an import, in an unnamed temporary file, which is readable by its owner only and disappears
+    with the process."""
 
-    mode: str
     file: IO[bytes]
-    secret_hints: list[IncomingHint] = field(default_factory=list)
     pages: int = 0
-    hints: int = 0
-    seen: set[Identity] = field(default_factory=set)
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     touched: float = field(default_factory=lambda: _now())
+
+    def is_new(self, page: int) -> bool:
+        """Whether the page is the next to stage; False for the last one, which is sent again when its answer was
+        lost. Raises Invalid for any other number."""
+        if page not in (self.pages, self.pages - 1):
+            raise Invalid(f"must be {self.pages}, the number of the next page", field="page")
+        return page == self.pages
+
+    def close(self) -> None:
+        self.file.close()
+
+
+@dataclass(eq=False)
+class StagedImport(_StagedPages):
+    """Hints. Secrets stay in memory: their values are never written to disk."""
+
+    mode: str = "merge"
+    secret_hints: list[IncomingHint] = field(default_factory=list)
+    hints: int = 0
+    seen: set[Identity] = field(default_factory=set)
 
     def append(self, incoming: list[IncomingHint]) -> None:
         """Write hints to the file. Blocks: call it on a worker thread."""
@@ -48,35 +64,17 @@ class StagedImport:
         yield from self.secret_hints
 
     def close(self) -> None:
-        self.file.close()
+        super().close()
         self.secret_hints.clear()
 
 
 @dataclass(eq=False)
-class PinnedExport:
-    """The hints as they were when an export began, sorted by identity."""
+class StagedNotes(_StagedPages):
+    """Notes and links, as they were sent, each note with the namespace of one that names none."""
 
-    header: dict[str, Any]
-    hints: list[Hint]
-    reveal: bool
-    touched: float = field(default_factory=lambda: _now())
-
-    def close(self) -> None:
-        self.hints = []
-
-
-@dataclass(eq=False)
-class StagedNotes:
-    """The checked notes and links of an import's pages, in an unnamed temporary file as those of `StagedImport`. They
-    are kept as they were sent, each note with the namespace of one that names none."""
-
-    file: IO[bytes]
     id: str = ""
-    pages: int = 0
     read: int = 0
     errors: list[dict[str, Any]] = field(default_factory=list)
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    touched: float = field(default_factory=lambda: _now())
 
     def append(
         self,
@@ -118,8 +116,18 @@ class StagedNotes:
         self.file.seek(0)
         yield from map(json.loads, self.file)
 
+
+@dataclass(eq=False)
+class PinnedExport:
+    """The hints as they were when an export began, sorted by identity."""
+
+    header: dict[str, Any]
+    hints: list[Hint]
+    reveal: bool
+    touched: float = field(default_factory=lambda: _now())
+
     def close(self) -> None:
-        self.file.close()
+        self.hints = []
 
 
 _Transfer = TypeVar("_Transfer", StagedImport, StagedNotes, PinnedExport)
@@ -133,7 +141,7 @@ class Transfers:
         self._by_id: dict[str, StagedImport | StagedNotes | PinnedExport] = {}
 
     def begin_import(self, mode: str) -> str:
-        return self._add(StagedImport(mode, self._open_file()))
+        return self._add(StagedImport(self._open_file(), mode=mode))
 
     def begin_notes(self) -> StagedNotes:
         staged = StagedNotes(self._open_file())

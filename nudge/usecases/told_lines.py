@@ -15,8 +15,7 @@ from nudge.history import ledger, projects
 from nudge.history.observations import COMMAND_TYPES
 from nudge.history.purge import DAY
 from nudge.usecases.app import App
-from nudge.usecases.call import Call
-from nudge.usecases.params import InContext, Project, Result, Text
+from nudge.usecases.call import Call, InContext, Project, Result, Text
 from nudge.usecases.upkeep import retention_days
 from nudge.usecases.visibility import visible_to
 

@@ -18,8 +18,7 @@ from nudge.hints.import_export import IncomingHint
 from nudge.hints.model import Decision, Hint
 from nudge.usecases import freshness
 from nudge.usecases.app import App, with_loop_turns
-from nudge.usecases.call import Call
-from nudge.usecases.params import Params, Result
+from nudge.usecases.call import Call, Params, Result
 from nudge.usecases.staging import StagedImport
 
 Mode = Literal["merge", "replace", "skip"]
@@ -170,15 +169,13 @@ async def import_page(app: App, params: ImportPage, call: Call) -> Any:
     """Check a page and stage it. A page that is sent again, because its answer was lost, is staged once."""
     staged = app.transfers.staged_import(params.transfer)
     async with staged.lock:
-        if params.page == staged.pages:
+        if staged.is_new(params.page):
             try:
                 hints = app.session.store.read_page(app.now(), params.components, staged.seen)
                 await asyncio.to_thread(_stage, staged, with_loop_turns(_with_bases(hints, call)))
             except BaseException:
                 app.transfers.drop(params.transfer)  # it may hold an incomplete page
                 raise
-        elif params.page != staged.pages - 1:
-            raise Invalid(f"must be {staged.pages}, the number of the next page", field="page")
         return {"pages": staged.pages, "hints": staged.hints}
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from nudge.cli import journal, note_lines
+from nudge.cli import journal, result_lines
 from nudge.errors import Conflict, NotFound
 from nudge.memories import attempts
 
@@ -66,7 +66,7 @@ CALIBRATION = {
 @pytest.fixture(autouse=True)
 def at_the_moment(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ages are counted from here, however long the tests take."""
-    monkeypatch.setattr(note_lines, "time", SimpleNamespace(time=MOMENT.timestamp))
+    monkeypatch.setattr(result_lines, "time", SimpleNamespace(time=MOMENT.timestamp))
 
 
 @pytest.fixture(autouse=True)

@@ -68,7 +68,7 @@ def test_plain_lines_load_little(tmp_path: Path, words: list[str]) -> None:
 def test_a_verb_loads_its_own_module(tmp_path: Path, verb: str, module: str) -> None:
     """The modules of the other verbs are not imported, and nothing of the server is."""
     loaded = modules_of(tmp_path, [verb])
-    verbs = {"hints", "transfer", "history", "history_upkeep", "server", "wiring", "man"}
+    verbs = {"hints", "transfer", "history", "told", "upkeep", "server", "wiring", "man"}
     assert {name for name in verbs if f"nudge.cli.{name}" in loaded} == {module}
     assert loaded & {"aiohttp", "asyncio", "mcp", "pydantic", "re2", "wcmatch", "filelock"} == set()
 

@@ -51,7 +51,7 @@ def test_leaving_a_question_is_ctrl_c(
 ) -> None:
     """Ctrl-C or Ctrl-D at a question ends with 130, and nothing is changed."""
     (somewhere / "x.db").touch()
-    monkeypatch.setattr("nudge.cli.history_upkeep.ask", lambda *_, **__: (_ for _ in ()).throw(click.Abort()))
+    monkeypatch.setattr("nudge.cli.upkeep.ask", lambda *_, **__: (_ for _ in ()).throw(click.Abort()))
     monkeypatch.setattr(
         "nudge.usecases.owned_files.examine_backup", lambda _: {"observations": 1, "sessions": 1}, raising=False
     )

@@ -32,7 +32,7 @@ OPERATIONS: dict[str, tuple[type[BaseModel], Any]] = {
     "session_trace": (history.SessionTrace, history.session_trace),
     "file_history": (history.FileHistory, history.file_history),
     "sessions": (history.Sessions, history.sessions),
-    "record": (history.Record, history.store_event),
+    "record": (recording.Record, recording.store_event),
     "pin": (history.Pin, history.pin),
     "purge": (history.PurgeParams, history.purge),
     "backup": (history.Backup, history.backup),
@@ -289,8 +289,8 @@ def test_eight_recorders_at_once_lose_nothing(service: Service) -> None:
 
     async def recorder(name: int) -> None:
         for number in range(100):
-            params = history.Record(event=event(session_id=f"{name}", content=f"{number}"))
-            assert (await history.store_event(service.app, params, HERE))["id"] is not None
+            params = recording.Record(event=event(session_id=f"{name}", content=f"{number}"))
+            assert (await recording.store_event(service.app, params, HERE))["id"] is not None
 
     async def main() -> None:
         await asyncio.gather(*(recorder(name) for name in range(8)))

@@ -1,4 +1,5 @@
-"""Backfill records each event once, however often it is read, and wherever a run was stopped."""
+"""Backfill records each event once, however often it is read, and wherever a run was stopped. Replay counts what would
+have been told in earlier sessions."""
 
 from __future__ import annotations
 
@@ -12,8 +13,8 @@ import pytest
 
 from nudge import limits
 from nudge.errors import NudgeError, RemoteError, Unavailable
-from nudge.usecases import backfill
-from nudge.usecases.backfill import Backfill, BackfillState, EventFilter
+from nudge.usecases import transcripts
+from nudge.usecases.transcripts import Backfill, BackfillState, EventFilter, find_all, find_new, replay
 from tests.unit.clients.transcripts import LONG_AGO, Refusal, Script, Server, Stopped, hook_events, recorded
 
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
@@ -36,7 +37,7 @@ class Desk:
 
     def backfill(self, only: EventFilter | None = None, *, dry_run: bool = False) -> dict[str, Any]:
         state, only = self.state(), only or EventFilter()
-        files = backfill.find(str(self.root), state, only.since)
+        files = find_new(str(self.root), state, only.since)
         self.work = Backfill(files, only, state, None if dry_run else self.server.call)
         return self.work.run()
 
@@ -49,7 +50,7 @@ def desk(tmp_path: Path) -> Desk:
 def test_the_past_is_recorded(tmp_path: Path) -> None:
     """A session, its subagent and its fork: with prompts, commands, files, commits and what failed."""
     server, state = Server(), BackfillState(str(tmp_path / "run"), "")
-    result = Backfill(backfill.find(str(recorded(tmp_path)), state), EventFilter(), state, server.call).run()
+    result = Backfill(find_new(str(recorded(tmp_path)), state), EventFilter(), state, server.call).run()
     assert (result["files"], result["new"], result["skipped"]) == (3, result["events"], 0)
     assert server.contents("user_prompt") == ["please do it", "/hello world", "forked"]
     assert server.contents("command_error") == ["ls nosuchfile; exit 3"]
@@ -72,13 +73,13 @@ def test_what_hooks_recorded_is_not_recorded_again(tmp_path: Path) -> None:
     first = next(event["timestamp"] for event in _told(root))
     server.record([event for event in hook_events(now=first) if "resume" not in event["content"]])
     before = server.rows("count(*)")
-    result = Backfill(backfill.find(str(root), state), EventFilter(), state, server.call).run()
+    result = Backfill(find_new(str(root), state), EventFilter(), state, server.call).run()
     assert result["new"] == 0 and server.rows("count(*)") == before
 
 
 def _told(root: Path) -> list[dict[str, Any]]:
     server, state = Server(), BackfillState("/nowhere", "")
-    Backfill(backfill.find(str(root), state), EventFilter(since=0), state, server.call).run()
+    Backfill(find_new(str(root), state), EventFilter(since=0), state, server.call).run()
     return [event for batch in server.batches for event in batch]
 
 
@@ -100,7 +101,7 @@ def test_what_is_read_again_is_known(desk: Desk) -> None:
     """Without the file that says what has been read, all is read, and nothing recorded twice."""
     desk.script().commands("a", "b")
     desk.backfill()
-    (desk.run / backfill.STATE).unlink()
+    (desk.run / transcripts.BACKFILL_STATE).unlink()
     assert (desk.backfill()["new"], desk.server.contents("command")) == (0, ["make a", "make b"])
 
 
@@ -156,7 +157,7 @@ def test_an_answer_that_was_lost_costs_nothing(desk: Desk) -> None:
     """When an acknowledgment is lost, the next run sends the batch again, and it is not recorded twice."""
     desk.script().commands("a")
     desk.backfill()
-    os.truncate(desk.run / backfill.STATE, 0)
+    os.truncate(desk.run / transcripts.BACKFILL_STATE, 0)
     desk.backfill()
     assert desk.server.contents("command") == ["make a"]
 
@@ -243,7 +244,7 @@ def test_a_file_that_cannot_be_read_is_named(desk: Desk) -> None:
     desk.script("s-1").commands("a")
     desk.script("s-2").commands("b")
     state = desk.state()
-    files = backfill.find(str(desk.root), state)
+    files = find_new(str(desk.root), state)
     files[0].path = str(desk.root)
     work = Backfill(files, EventFilter(), state, desk.server.call)
     assert work.run()["files"] == 1 and list(work.unreadable) == [str(desk.root)]
@@ -253,5 +254,46 @@ def test_the_state_is_for_its_owner(desk: Desk) -> None:
     """The state file has mode 600: it names the user's projects."""
     desk.script().commands("a")
     desk.backfill()
-    assert (desk.run / backfill.STATE).stat().st_mode & 0o777 == 0o600
-    assert "make a" not in (desk.run / backfill.STATE).read_text()
+    assert (desk.run / transcripts.BACKFILL_STATE).stat().st_mode & 0o777 == 0o600
+    assert "make a" not in (desk.run / transcripts.BACKFILL_STATE).read_text()
+
+
+# Replay
+
+_BROKEN, _ERROR = "/usr/bin/python3 -m pytest tests", "Exit code 1\n/usr/bin/python3: No module named pytest"
+
+
+def _session(folder: Path, number: int, *commands: str) -> None:
+    """A session, a day after the one before. What is broken fails, everything else ends well."""
+    script = Script(folder / f"s-{number}.jsonl", f"s-{number}", at=LONG_AGO + 86_400 * number)
+    script.prompt("go")
+    for place, command in enumerate(commands):
+        identity = f"t{number}-{place}"
+        script.call(identity, command=command)
+        broken = command == _BROKEN
+        script.result(identity, _ERROR if broken else "ok", error=broken)
+
+
+def test_what_is_known_by_then_is_counted(tmp_path: Path) -> None:
+    """The first failure teaches; the same in the second session is spared by what it reads at its start."""
+    _session(tmp_path, 1, _BROKEN, "which pytest", "pytest tests")
+    _session(tmp_path, 2, "ls", _BROKEN, "which pytest", "ls", "pytest tests")
+    _session(tmp_path, 3, "make")
+    result = replay(find_all([str(tmp_path)]))
+    assert (result["files"], result["sessions"], result["failures"]) == (3, 3, 2)
+    assert (result["failures_spared"], result["failures_answered"]) == (1, 0)
+    assert result["commands_saved"] == 3, "the failure itself, and the two commands before pytest was found"
+    (line,) = result["told"]
+    assert (line["kind"], line["session"], line["subject"], line["answer"]) == (
+        "spared",
+        "s-2",
+        "/usr/bin/python3 -m pytest",
+        "pytest",
+    )
+
+
+def test_nothing_is_known_in_a_first_session(tmp_path: Path) -> None:
+    """However often it fails; a file that is named twice is read once."""
+    _session(tmp_path, 1, _BROKEN, _BROKEN, "pytest tests")
+    result = replay(find_all([str(tmp_path), str(tmp_path / "s-1.jsonl")]))
+    assert (result["files"], result["commands"], result["told"]) == (1, 3, [])

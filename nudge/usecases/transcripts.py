@@ -1,8 +1,10 @@
-"""Backfill: records earlier sessions from Claude Code's transcripts, read on the client's side and sent to PRIMARY in
-batches.
+"""Earlier sessions, read from Claude Code's transcripts on the client's side.
 
-The position in each file is saved after every batch that PRIMARY has acknowledged, so a run may be stopped at any time.
-Sending an event twice changes nothing: it has the id that a hook would have given it.
+Backfill records them: it sends their events to PRIMARY in batches. The position in each file is saved after every batch
+that PRIMARY has acknowledged, so a run may be stopped at any time. Sending an event twice changes nothing: it has the
+id that a hook would have given it.
+
+Replay computes what Nudge would have told them, from what was known by then. It stores nothing.
 """
 
 from __future__ import annotations
@@ -10,32 +12,87 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 from nudge import limits, paths
 from nudge.clients import claude_code
-from nudge.clients.claude_transcripts import Transcript, entries
-from nudge.context import is_project, resolve
+from nudge.clients.claude_transcripts import HookEvent, Transcript, entries
+from nudge.context import Context, is_project, resolve
 from nudge.errors import Invalid, NotFound, NudgeError
 from nudge.files import replace as replace_file
+from nudge.history import problems
 from nudge.history.extract import event_paths, extract, locate
-from nudge.history.observations import SESSION_TYPES
+from nudge.history.facts import Facts
+from nudge.history.observations import FILE_CHANGES, SESSION_TYPES
+from nudge.history.offers import Key, Offer
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-    from typing import Any
+    from nudge.clients.claude_transcripts import Payload
 
-    from nudge.clients.claude_transcripts import HookEvent, Payload
-    from nudge.context import Context
+Event = dict[str, Any]
+Call = Callable[[str, Mapping[str, Any]], Any]
 
-    Event = dict[str, Any]
-    Call = Callable[[str, Mapping[str, Any]], Any]
-
-STATE = "backfill.json"
+BACKFILL_STATE = "backfill.json"
+SPARED, ANSWERED = "spared", "answered"
 
 _SUFFIX = ".jsonl"
 _SAME_TIME = 60  # seconds between the times of a hook and of a transcript for the same event
+
+
+# Transcripts and their events
+
+
+class Position:
+    """How far a file was read. `size` is the file's size when it was read to its end; before that, 0."""
+
+    __slots__ = ("inode", "offset", "size")
+
+    def __init__(self, inode: int, size: int, offset: int) -> None:
+        self.inode, self.size, self.offset = inode, size, offset
+
+
+class TranscriptFile:
+    """A transcript, and the offset of the first entry to read."""
+
+    __slots__ = ("inode", "offset", "path", "size")
+
+    def __init__(self, path: str, status: os.stat_result, position: Position | None) -> None:
+        self.path, self.inode, self.size = path, status.st_ino, status.st_size
+        self.offset = 0
+        if position is not None and position.inode == status.st_ino and position.offset <= status.st_size:
+            self.offset = position.offset
+
+
+def find_all(roots: Iterable[str]) -> list[TranscriptFile]:
+    """All transcripts among `roots`, which are files or directories, to be read from their start."""
+    named = (path for root in roots for path in ([root] if os.path.isfile(root) else _transcripts(root)))
+    return [TranscriptFile(path, os.stat(path), None) for path in dict.fromkeys(named)]
+
+
+def _transcripts(root: str) -> Iterator[str]:
+    for folder, _, names in os.walk(root):
+        yield from (os.path.join(folder, name) for name in names if name.endswith(_SUFFIX))
+
+
+def extract_event(
+    hook_event: HookEvent, resolve_once: Callable[[str], Context]
+) -> tuple[Event, Payload, Context] | None:
+    """The event as a hook would have recorded it, with its payload and context; None when there is nothing to keep."""
+    payload = claude_code.CLIENT.translate(hook_event.payload)
+    try:
+        event = extract(payload, now=hook_event.at)
+    except Invalid:
+        return None
+    if event is None:
+        return None
+    context = resolve_once(payload["cwd"])
+    return locate(event, context), payload, context
+
+
+# Backfill
 
 
 def _any_event(_paths: Iterable[str], _context: Context) -> bool:
@@ -69,21 +126,12 @@ class EventFilter:
         return is_named and self.wanted(event_paths(payload), context)
 
 
-class Position:
-    """How far a file was read. `size` is the file's size when it was read to its end; before that, 0."""
-
-    __slots__ = ("inode", "offset", "size")
-
-    def __init__(self, inode: int, size: int, offset: int) -> None:
-        self.inode, self.size, self.offset = inode, size, offset
-
-
 class BackfillState:
     """The positions, saved in the runtime directory. They are valid for one database; with another, every file is read
     again."""
 
     def __init__(self, directory: str, database: str) -> None:
-        self._path, self._database = os.path.join(directory, STATE), database
+        self._path, self._database = os.path.join(directory, BACKFILL_STATE), database
         self.positions = self._load()
 
     def save(self) -> None:
@@ -113,19 +161,7 @@ def _identity(path: str) -> list[int] | None:
     return [status.st_dev, status.st_ino]
 
 
-class TranscriptFile:
-    """A transcript with new entries."""
-
-    __slots__ = ("inode", "offset", "path", "size")
-
-    def __init__(self, path: str, status: os.stat_result, position: Position | None) -> None:
-        self.path, self.inode, self.size = path, status.st_ino, status.st_size
-        self.offset = 0
-        if position is not None and position.inode == status.st_ino and position.offset <= status.st_size:
-            self.offset = position.offset
-
-
-def find(root: str, state: BackfillState, since: float | None = None) -> list[TranscriptFile]:
+def find_new(root: str, state: BackfillState, since: float | None = None) -> list[TranscriptFile]:
     """The transcripts below `root` that have grown since they were read, by time of the last write, so that the copy of
     a session comes after the original."""
     files: list[tuple[float, TranscriptFile]] = []
@@ -139,32 +175,6 @@ def find(root: str, state: BackfillState, since: float | None = None) -> list[Tr
         if not unchanged and (since is None or status.st_mtime >= since):
             files.append((status.st_mtime, TranscriptFile(path, status, position)))
     return [file for _, file in sorted(files, key=lambda pair: (pair[0], pair[1].path))]
-
-
-def find_all(roots: Iterable[str]) -> list[TranscriptFile]:
-    """All transcripts among `roots`, which are files or directories, to be read from their start."""
-    named = (path for root in roots for path in ([root] if os.path.isfile(root) else _transcripts(root)))
-    return [TranscriptFile(path, os.stat(path), None) for path in dict.fromkeys(named)]
-
-
-def _transcripts(root: str) -> Iterator[str]:
-    for folder, _, names in os.walk(root):
-        yield from (os.path.join(folder, name) for name in names if name.endswith(_SUFFIX))
-
-
-def extract_event(
-    hook_event: HookEvent, resolve_once: Callable[[str], Context]
-) -> tuple[Event, Payload, Context] | None:
-    """The event as a hook would have recorded it, with its payload and context; None when there is nothing to keep."""
-    payload = claude_code.CLIENT.translate(hook_event.payload)
-    try:
-        event = extract(payload, now=hook_event.at)
-    except Invalid:
-        return None
-    if event is None:
-        return None
-    context = resolve_once(payload["cwd"])
-    return locate(event, context), payload, context
 
 
 class Backfill:
@@ -269,3 +279,121 @@ class Backfill:
         self.recorded += answer["recorded"]
         for refused in answer["refused"]:
             self.refusals[refused["reason"]] = self.refusals.get(refused["reason"], 0) + 1
+
+
+# Replay
+
+
+def replay(files: list[TranscriptFile], progress: Callable[[int], None] = lambda _bytes: None) -> dict[str, Any]:
+    """Read the transcripts and replay their commands in order of time. `progress` gets the bytes of each entry."""
+    events: list[Event] = []
+    resolve_once = lru_cache(maxsize=None)(resolve)
+    unreadable = 0
+    for file in files:
+        try:
+            with open(file.path, "rb") as opened:
+                transcript = Transcript(set(), from_start=True)
+                for start, end, entry in entries(opened, 0):
+                    events += _commands(transcript.read(start, entry), resolve_once)
+                    progress(end - start)
+                events += _commands(transcript.end(time.time()), resolve_once)
+        except OSError:
+            unreadable += 1
+    work = Replay()
+    for event in sorted(events, key=lambda event: float(event["timestamp"])):
+        work.add(event)
+    return {"files": len(files) - unreadable, "unreadable": unreadable, **work.result()}
+
+
+def _commands(hook_events: Iterator[Any], resolve_once: Callable[[str], Any]) -> Iterator[Event]:
+    for hook_event in hook_events:
+        result = extract_event(hook_event, resolve_once)
+        event = result[0] if result is not None else {}
+        if event.get("type") in FILE_CHANGES or problems.outcome_of(event, 0) is not None:
+            yield event
+
+
+@dataclass(frozen=True, slots=True)
+class KnownFailure:
+    """A failure that a line would have prevented (`spared`) or answered. `saved` is the number of commands that the
+    session ran until it found the answer itself."""
+
+    kind: str
+    session: str
+    project: str
+    timestamp: float
+    subject: str
+    answer: str
+    saved: int
+
+    def to_wire(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+@dataclass(slots=True)
+class _ReplayedSession:
+    """One session: the offers that it would have been told at its start, and its known failures."""
+
+    at_start: dict[Key, Offer]
+    offers: list[tuple[str, Event, Offer, int]] = field(default_factory=list)
+    answers: dict[int, int] = field(default_factory=dict)
+    """Number of the failed command -> number of the command that was its answer."""
+
+
+class Replay:
+    """Takes the events of all sessions in order of time, and counts the failures that were known by then."""
+
+    def __init__(self) -> None:
+        self._facts = Facts()
+        self._sessions: dict[str, _ReplayedSession] = {}
+        self.commands = self.failures = self.lines_at_start = 0
+
+    def add(self, event: Event) -> None:
+        if event.get("type") in FILE_CHANGES:
+            self._facts.note_edit(str(event["session_id"]), str(event.get("file_path") or ""))
+            return
+        self.commands += 1
+        outcome, project = problems.outcome_of(event, self.commands), str(event.get("project") or "").casefold()
+        if outcome is None or not project:
+            return
+        now, name = float(event["timestamp"]), str(event["session_id"])
+        self.failures += bool(outcome.error)
+        session = self._sessions.get(name)
+        if session is None:
+            offers = self._facts.at_start(project, now, None)
+            session = self._sessions[name] = _ReplayedSession({offer.fact.key: offer for offer in offers})
+            self.lines_at_start += len(offers)
+        offer = self._facts.offer(project, name, outcome, now, None)
+        if offer is not None:
+            kind = SPARED if offer.fact.key in session.at_start else ANSWERED
+            session.offers.append((kind, event, offer, outcome.id))
+        for row in self._facts.observe(project, name, outcome, now).rows:
+            session.answers.setdefault(row[7], row[8])
+
+    def result(self) -> dict[str, Any]:
+        known_failures = [line for session in self._sessions.values() for line in _known_failures(session)]
+        return {
+            "sessions": len(self._sessions),
+            "commands": self.commands,
+            "failures": self.failures,
+            "lines_at_start": self.lines_at_start,
+            "failures_spared": sum(line.kind == SPARED for line in known_failures),
+            "failures_answered": sum(line.kind == ANSWERED for line in known_failures),
+            "commands_saved": sum(line.saved for line in known_failures),
+            "told": [line.to_wire() for line in sorted(known_failures, key=lambda line: line.timestamp)],
+        }
+
+
+def _known_failures(session: _ReplayedSession) -> Iterator[KnownFailure]:
+    for kind, event, offer, number in session.offers:
+        answer = session.answers.get(number)
+        between = 0 if answer is None else answer - number - 1
+        yield KnownFailure(
+            kind,
+            str(event["session_id"]),
+            str(event["project"]),
+            float(event["timestamp"]),
+            offer.fact.subject,
+            offer.answer,
+            between + (kind == SPARED),
+        )

@@ -1,12 +1,16 @@
+"""The verbs that tidy up and secure what is stored: notes, their archive, observations and the database."""
+
 from __future__ import annotations
 
 import io
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from .conftest import NOTE, Nudge, Server, Typed
+from .test_history import SESSION, listed
 
 GONE = [{"id": 12, "title": "Chose SQLite", "namespace": "n", "tier": "mid"}]
 
@@ -137,3 +141,124 @@ def test_archive_stats(nudge: Nudge, server: Server) -> None:
 def test_gc(nudge: Nudge) -> None:
     """It says how many."""
     assert nudge("memory", "gc").out == "✔ archived 1 expired note\n"
+
+
+# pin, purge, backup
+
+
+@pytest.mark.parametrize(("verb", "pinned"), [("pin", True), ("unpin", False)])
+def test_pin(nudge: Nudge, server: Server, verb: str, pinned: bool) -> None:
+    """Each that is there; what is not is named, and none at all is exit 1."""
+    server.answers["nudge.pin"] = {"pinned": pinned, "ids": [42], "missing": [9]}
+    outcome = nudge(verb, "42", "#9")
+    assert (outcome.code, outcome.out) == (0, f"✔ {verb}ned #42\n") and outcome.err == "not found: #9\n"
+    assert server.params == {"ids": [42, 9], "pinned": pinned}
+    server.answers["nudge.pin"] = {"pinned": pinned, "ids": [], "missing": [9]}
+    assert nudge(verb, "9").code == 1
+
+
+COPIES = {"prompts": 0, "injections": 0}
+
+
+def test_purge_only_counts(nudge: Nudge, server: Server) -> None:
+    """Without --confirm nothing goes; the counts say what would."""
+    server.answers["nudge.purge"] = {
+        "total": 15,
+        "counts": {"command": 3, "file_read": 12},
+        "pinned": 1,
+        **COPIES,
+        "deleted": False,
+    }
+    outcome = nudge("purge", "--project", "api")
+    assert outcome.out.splitlines() == [
+        "12  file_read",
+        " 3  command",
+        "15 observations would be deleted, 1 of them pinned",
+    ]
+    assert "--confirm" in outcome.err and server.params == {"project": "api", "confirm": False}
+
+
+def test_purge_counts_copies(nudge: Nudge, server: Server) -> None:
+    """Prompts, and what sessions were told, may hold the words though no observation does."""
+    server.answers["nudge.purge"] = {
+        "total": 0,
+        "counts": {},
+        "pinned": 0,
+        "prompts": 1,
+        "injections": 2,
+        "deleted": False,
+        "waiting": 2,
+    }
+    outcome = nudge("purge", "--search", "x")
+    assert (
+        outcome.out == "0 observations would be deleted, with 1 prompt and 2 injected texts\n"
+        and "--confirm" in outcome.err
+    )
+    assert "2 hook events in the spool were not searched" in outcome.err
+
+
+@pytest.mark.parametrize("confirm", [[], ["--confirm"]])
+def test_purge_of_an_id_that_does_not_exist(nudge: Nudge, server: Server, confirm: list[str]) -> None:
+    """Exit 1, as for every verb that is told an id; filters that match nothing are an answer."""
+    server.answers["nudge.purge"] = {"total": 0, "counts": {}, "pinned": 0, **COPIES, "deleted": bool(confirm)}
+    outcome = nudge("purge", "--id", "99999", *confirm)
+    assert (outcome.code, outcome.out, outcome.err) == (1, "", "not found: #99999\n")
+    assert nudge("purge", "--project", "api", *confirm).code == 0
+
+
+def test_purge(nudge: Nudge, server: Server) -> None:
+    """All filters together; what may still hold a copy is named."""
+    server.answers |= {
+        "nudge.sessions": [listed()],
+        "nudge.purge": {
+            "total": 1,
+            "counts": {"command": 1},
+            "pinned": 0,
+            **COPIES,
+            "deleted": True,
+            "scrubbed": False,
+            "backups": ["/b/x.db"],
+        },
+    }
+    filters = (
+        "--before",
+        "100",
+        "--project",
+        "api",
+        "--session",
+        "d4f8",
+        "--id",
+        "4",
+        "--id",
+        "#5",
+        "--type",
+        "command",
+    )
+    outcome = nudge("purge", *filters, "--older-than", "12w", "--search", "stale", "--confirm")
+    assert outcome.out.splitlines() == ["1  command", "✔ deleted 1 observation"]
+    assert "/b/x.db" in outcome.err and "log" in outcome.err
+    assert server.params == {
+        "before": 100,
+        "project": "api",
+        "session": SESSION,
+        "ids": [4, 5],
+        "type": "command",
+        "older_than": 84,
+        "search": "stale",
+        "confirm": True,
+    }
+
+
+@pytest.mark.parametrize("words", [[], ["--confirm"], ["--older-than", "5h"], ["--older-than", "soon"]])
+def test_purge_of_who_knows_what(nudge: Nudge, server: Server, words: list[str]) -> None:
+    """Everything is never meant by saying nothing."""
+    outcome = nudge("purge", *words)
+    assert outcome.code == 2 and server.calls == []
+
+
+def test_backup(nudge: Nudge, server: Server, somewhere: Path) -> None:
+    """Into a folder beside the database, or where it was asked for."""
+    server.answers["nudge.backup"] = {"path": "/d/backups/n.db", "bytes": 4096}
+    assert nudge("backup").out.startswith("✔ backed up to /d/backups/n.db (4") and server.params == {}
+    nudge("backup", "copy.db")
+    assert server.params == {"path": str(somewhere / "copy.db")}

@@ -1,0 +1,320 @@
+"""The verbs about what agents are told: inject, learned, told, stats, replay; and on and off, which turn recording and
+telling on and off."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import click
+
+from nudge import limits, paths
+from nudge import switches as switch
+from nudge.cli import completion, output, params, plain, result_lines
+from nudge.cli.app import verb
+from nudge.cli.history import empty_note
+from nudge.cli.output import EXIT_OK, Console, Pen, Usage
+from nudge.cli.params import option, project_options, project_params, resolve_project
+from nudge.cli.plain import Invocation
+from nudge.cli.prompts import progress
+from nudge.clock import last_time
+from nudge.context import project_name, resolve
+from nudge.errors import Invalid, NotFound
+from nudge.text import escape
+
+_NOTHING_TOLD = "no agent was told anything here yet"
+_WEEK_BAR = 30  # columns of the week with the most lines
+
+
+# inject
+
+
+@verb(
+    "inject",
+    "nudge inject",
+    "nudge inject --explain",
+    "nudge inject --prompt 'move the sessions into postgres'",
+    "nudge inject --source compact --cwd ~/code/api",
+)
+@option(
+    "--source",
+    type=click.Choice(["startup", "resume", "clear", "compact"]),
+    default="startup",
+    help="How the session starts (default: startup).",
+)
+@option("--explain", is_flag=True, help="Also print the parts of the score of each line, and why it is there.")
+@option("--prompt", metavar="TEXT", help="Print what an agent is told about this prompt instead.")
+@params.context_options
+def inject(
+    invocation: Invocation,
+    source: str,
+    explain: bool,
+    prompt: str | None,
+    env: tuple[tuple[str, str], ...],
+    **where: str | None,
+) -> int:
+    """Prints the text as the agent gets it. Nothing is recorded as told."""
+    console = invocation.console
+    off = switch.why_off(os.environ, paths.runtime_dir(), resolve(where["cwd"]))
+    if off is not None:
+        console.result({"text": "", "items": []}, [])
+        console.note(escape(f"recording and telling are off {off.where}; turn them on with: {off.fix}"))
+        return EXIT_OK
+    if prompt is not None:
+        about = {"query": prompt, "context": plain.context_params(**where)}
+        result = invocation.client(env).call("nudge.assemble_context", about)
+        console.result(result, (escape(line) for line in result["markdown"].splitlines()))
+        if not result["markdown"] and not console.as_json:
+            console.note("nothing is known here about this prompt, so an agent is told nothing")
+        return EXIT_OK
+    fields = {"source": source, "explain": explain, "context": plain.context_params(**where)}
+    result = invocation.client(env).call("nudge.inject", fields)
+    console.result(result, _inject_lines(console, result))
+    if not result["text"] and not console.as_json:
+        console.note("there are no hints or observations for this directory yet, so an agent is told nothing")
+    return EXIT_OK
+
+
+def _inject_lines(console: Console, result: dict[str, Any]) -> Iterator[str]:
+    """Yield the text, and below it the explanation of each of its lines, in their order."""
+    yield from map(escape, result["text"].splitlines())
+    if result["items"]:
+        yield ""
+        yield from result_lines.explain_lines(console, {"items": result["items"], "metadata": {"query": None}})
+
+
+# learned
+
+
+@verb("learned", "nudge learned", "nudge learned --all-projects", "nudge learned --forget 'python3 -m pytest'")
+@project_options
+@option(
+    "--forget",
+    metavar="SUBJECT",
+    help="Forget what was learned about this command, path or option.",
+    shell_complete=completion.learned,
+)
+def learned(invocation: Invocation, project: str | None, all_projects: bool, forget: str | None) -> int:
+    """Prints each command, path or option that failed because something is missing, and what worked in its place. An
+    agent that fails in the same way is told."""
+    console, chosen = invocation.console, resolve_project(project, all_projects)
+    if forget is not None:
+        if chosen is None:
+            raise Usage("--forget needs a project", "name one with --project")
+        result = invocation.client().call("nudge.forget_learned", {"project": chosen, "subject": forget})
+        console.result(result, [console.pen.done(f"forgot what was learned about {escape(forget)}")])
+        return EXIT_OK
+    result = invocation.client().call("nudge.learned", project_params(chosen), context=plain.context_params())
+    console.result(result, _learned_lines(console.pen, result["facts"]))
+    if not result["facts"]:
+        nothing = "nothing was learned here yet; Nudge learns when a command fails and another one works in its place"
+        console.note(empty_note(invocation.client(), project, nothing))
+    return EXIT_OK
+
+
+def _learned_lines(pen: Pen, facts: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Yield two lines for each fact: what fails and why; what works, and why a session is not told at its start."""
+    several = len({fact["project"] for fact in facts}) > 1
+    for fact in facts:
+        project = f"  [{escape(fact['project'])}]" if several else ""
+        yield f"{escape(fact['subject'])}  {pen.paint('dim', escape(fact['error'].splitlines()[0]) + project)}"
+        support = f"{output.count(fact['sessions'], 'session')}, {last_time(time.time() - fact['last'])}, #{fact['id']}"
+        if reason := fact.get("not_at_start"):
+            support += f"; not told at a start: {escape(reason)}"
+        answer = "no answer is known" if fact["answer"] is None else f"-> {escape(fact['answer'])}"
+        yield f"  {answer}  {pen.paint('dim', support)}"
+
+
+# told
+
+
+@verb("told", "nudge told", "nudge told --all-projects --limit 100", "nudge told --never m12", "nudge told --allow m12")
+@project_options
+@params.limit_option(limits.DEFAULT_TOLD_LISTED)
+@option(
+    "--never",
+    metavar="LINE",
+    help="Never tell this line again in this project; LINE is its number or name.",
+    shell_complete=completion.told,
+)
+@option("--allow", metavar="LINE", help="Allow this line to be told again.", shell_complete=completion.banned)
+def list_told_lines(
+    invocation: Invocation,
+    project: str | None,
+    all_projects: bool,
+    limit: int | None,
+    never: str | None,
+    allow: str | None,
+) -> int:
+    """Prints each line that an agent was told, why, and whether the agent used it afterwards: ran its command, fetched
+    its id or opened its file."""
+    console = invocation.console
+    if (line := never or allow) is not None:
+        where = project_params(resolve_project(project, all_projects))
+        result = invocation.client().call("nudge.never_tell", {"line": line, "never": never is not None, **where})
+        done = "is never told again" if result["never"] else "may be told again"
+        console.result(result, [console.pen.done(f"{escape(result['line'])} {done}")])
+        return EXIT_OK
+    fields = {**project_params(resolve_project(project, all_projects)), **params.drop_none(limit=limit)}
+    result = invocation.client().call("nudge.told", fields)
+    console.result(result, _told_lines(console.pen, result["lines"]))
+    if not result["lines"] and not console.as_json:
+        console.note(empty_note(invocation.client(), project, _NOTHING_TOLD))
+    if len(result["lines"]) == (limit or limits.DEFAULT_TOLD_LISTED) and not console.as_json:
+        console.note("there may be older ones; show more with: nudge told --limit N")
+    if result["never"] and not console.as_json:
+        console.note(escape(f"never told: {', '.join(result['never'])}"))
+    return EXIT_OK
+
+
+def _told_lines(pen: Pen, lines: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Yield two lines for each line that was told: when, why and whether it was used; then its text."""
+    for line in lines:
+        used = f"used {result_lines.time_ago(line['used_at'])}" if line["used_at"] else "not used"
+        state = "not told (shadow)" if line["is_shadow"] else used
+        head = f"{line['id']}  {result_lines.time_ago(line['timestamp'])}  on {line['moment']}  {state}  {line['name']}"
+        yield pen.paint("dim", escape(f"{head}: {line['reason']}"))
+        yield f"  {escape(line['text'])}"
+
+
+# stats
+
+_STATS_LEGEND = (
+    "told: lines that agents read; used: followed up by the agent; repeated: known failures met again; "
+    "spared: failures told at the start and not met"
+)
+
+
+@verb("stats", "nudge stats", "nudge stats --all-projects", "nudge stats --json")
+@project_options
+def stats(invocation: Invocation, project: str | None, all_projects: bool) -> int:
+    """Prints for each week the lines that were told and used, the known failures that were repeated, and the failures
+    that a line at the start spared. With NUDGE_TELL=shadow:20%, also compares sessions that were told with sessions
+    that were not."""
+    console = invocation.console
+    result = invocation.client().call("nudge.stats", project_params(resolve_project(project, all_projects)))
+    console.result(result, _stats_lines(console.pen, result))
+    if not result["weeks"] and not console.as_json:
+        console.note(empty_note(invocation.client(), project, _NOTHING_TOLD))
+    return EXIT_OK
+
+
+def _stats_lines(pen: Pen, result: dict[str, Any]) -> Iterator[str]:
+    """Yield a line for each week and what its counts mean; then, if some sessions were told nothing, a comparison with
+    those that were told."""
+    yield from _week_lines(result["weeks"])
+    if result["weeks"]:
+        yield pen.paint("dim", _STATS_LEGEND)
+    yield from _comparison_lines(result["comparison"])
+
+
+def _week_lines(weeks: Sequence[dict[str, Any]]) -> Iterator[str]:
+    most = max((week["told"] for week in weeks), default=0) or 1
+    for week in weeks:
+        day = time.strftime("%Y-%m-%d", time.gmtime(week["week"]))
+        bar = "#" * round(_WEEK_BAR * week["used"] / most)
+        bar += "-" * (round(_WEEK_BAR * week["told"] / most) - len(bar))
+        counts = f"told {week['told']}, used {week['used']}, repeated {week['repeated']}, spared {week['spared']}"
+        yield f"{day}  {bar:<{_WEEK_BAR}}  {counts}"
+
+
+def _comparison_lines(comparison: dict[str, Any] | None) -> Iterator[str]:
+    if comparison is None:
+        return
+    for name in ("told", "shadow"):
+        side = comparison[name]
+        yield f"{name}: {output.count(side['sessions'], 'session')}, each with {_intervals(side)}"
+    yield f"difference: {_intervals(comparison['difference'])}"
+
+
+def _intervals(side: dict[str, Any]) -> str:
+    return ", ".join(f"{what} {_interval(side[what])}" for what in ("failures", "commands"))
+
+
+def _interval(interval: dict[str, float | None]) -> str:
+    if interval["low"] is None:
+        return f"{interval['mean']:g} (too few sessions for an interval)"
+    return f"{interval['mean']:g} ({interval['low']:g} to {interval['high']:g})"
+
+
+# replay
+
+
+@verb("replay", "nudge replay", "nudge replay ~/.claude/projects/-home-me-api", "nudge replay --json")
+@click.argument(
+    "paths_given",
+    metavar="[TRANSCRIPT]...",
+    nargs=-1,
+    type=click.Path(),
+    help="Transcripts, or directories of them (default: ~/.claude/projects).",
+)
+def replay(invocation: Invocation, paths_given: tuple[str, ...]) -> int:
+    """Reads the transcripts in order of time. Prints how many failures were known by then, how many commands it took to
+    get past them, and what Nudge would have told. Stores nothing, and needs no server."""
+    from nudge.clients import claude_code
+    from nudge.clients.client import Home
+    from nudge.usecases import transcripts
+
+    console = invocation.console
+    roots = [plain.existing_path(path, "name transcripts, or directories of them") for path in paths_given]
+    roots = roots or [plain.absolute_path(claude_code.CLIENT.transcripts(Home()))]
+    files = transcripts.find_all(roots)
+    if not files:
+        raise NotFound(f"there are no transcripts in {', '.join(roots)}; name others with: nudge replay PATH")
+    with progress(console, "reading transcripts", sum(file.size for file in files)) as advance:
+        result = transcripts.replay(files, advance)
+    console.result(result, _replay_lines(console.pen, result))
+    return EXIT_OK
+
+
+def _replay_lines(pen: Pen, result: dict[str, Any]) -> Iterator[str]:
+    read = f"{result['sessions']:,} sessions, {result['commands']:,} commands, {result['failures']:,} failures"
+    yield f"read {read}"
+    yield pen.done(
+        f"had Nudge been there: {result['failures_spared']:,} failures spared at the start, "
+        f"{result['failures_answered']:,} answered at once, {result['commands_saved']:,} commands saved"
+    )
+    for line in result["told"]:
+        when = time.strftime("%Y-%m-%d", time.localtime(line["timestamp"]))
+        yield f"  {when}  {line['kind']:<8}  {escape(line['subject'])} -> {escape(line['answer'])}"
+
+
+# on, off
+
+
+@verb("off", "nudge off", "nudge off --all", "NUDGE_OFF=1 claude")
+@option("--all", "everywhere", is_flag=True, help="Turn it off in all projects.")
+def off(invocation: Invocation, everywhere: bool) -> int:
+    """Hooks record nothing and agents are told nothing until `nudge on`. Set NUDGE_OFF=1 to turn it off for one run."""
+    here = resolve()
+    if not everywhere and switch.project_key(here) is None:
+        raise Invalid("the current directory does not exist; cd to the project, or use: nudge off --all")
+    switches = switch.turn_off(paths.runtime_dir(), None if everywhere else here)
+    where = "everywhere" if everywhere else f"for {escape(project_name(here.project or 'this project'))}"
+    undo = f"; turn them on with: {escape(reason.fix)}" if (reason := switches.why(here)) else ""
+    pen = invocation.console.pen
+    result = {"recording": False, **switches.to_wire()}
+    invocation.console.result(result, [pen.done(f"recording and telling are off {where}{undo}")])
+    return EXIT_OK
+
+
+@verb("on", "nudge on", "nudge on --all")
+@option(
+    "--all",
+    "everywhere",
+    is_flag=True,
+    help="Turn it on in all projects, including those that were turned off one by one.",
+)
+def on(invocation: Invocation, everywhere: bool) -> int:
+    """Undoes `nudge off`. Fails when NUDGE_OFF or a setting keeps it off, and says which."""
+    here = resolve()
+    if off := switch.why_off_for_this_run(os.environ) or switch.why_off_by_settings(os.environ, here):
+        raise switch.still_off(off)
+    switches = switch.turn_on(paths.runtime_dir(), None if everywhere else here)
+    where = "every project" if everywhere else escape(project_name(here.project or "this project"))
+    pen = invocation.console.pen
+    result = {"recording": True, **switches.to_wire()}
+    invocation.console.result(result, [pen.done(f"recording and telling are on for {where}")])
+    return EXIT_OK

@@ -1,0 +1,146 @@
+"""The verbs about what agents are told: inject, learned, stats, replay."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.unit.clients.transcripts import LONG_AGO, Script
+
+from .conftest import Nudge, Server, Terminal
+from .test_history import LEARNED
+
+# inject
+
+
+def test_inject(nudge: Nudge, server: Server) -> None:
+    """Exactly the text, and nothing around it; nobody was told, so no session is named."""
+    server.answers["nudge.inject"] = {"text": '# Nudge\n## Recent (x)\n- #4 now command "ls"', "items": []}
+    assert (
+        nudge("inject", "--source", "compact", "--branch", "dev").out
+        == '# Nudge\n## Recent (x)\n- #4 now command "ls"\n'
+    )
+    assert (
+        server.params["source"] == "compact"
+        and server.params["context"]["branch"] == "dev"
+        and "session_id" not in server.params
+    )
+
+
+def test_inject_explains(nudge: Nudge, server: Server) -> None:
+    """Below the text, each line as `nudge explain` shows it: the parts of its score, why it is there, and where."""
+    common = {"project": None, "pack_context": {"included": True, "section": "Nudge", "tokens": 3, "sessions": []}}
+    items = [
+        {
+            "id": identity,
+            "kind": kind,
+            "title": title,
+            "retrieval": {"source": "injection", "rank": rank},
+            "score": {"total": sum(parts.values()), "components": {**parts, "kind_bonus": None}},
+            "matches": {"query_terms": [], "reasons": ["new"]},
+            **common,
+        }
+        for rank, (identity, kind, title, parts) in enumerate(
+            [
+                ("api/test", "hint", "api/test", {"priority": 0.2, "recency": 0.1}),
+                (12, "decision", "Why", {"tier": 0.15}),
+                (4, "session", "2h ago", {"base": 0.9}),
+            ],
+            1,
+        )
+    ]
+    server.answers["nudge.inject"] = {"text": "# Nudge\n- a\n- b\n- c", "items": items}
+    assert nudge("inject", "--explain").out.splitlines() == [
+        *("# Nudge", "- a", "- b", "- c", ""),
+        *("api/test  hint  (rank 1)", "  score  0.3000", "    priority  0.2000", "    recency   0.1000", "  - new"),
+        "  injected: section Nudge, 3 tokens",
+        *("m12  decision  Why  (rank 2)", "  score  0.1500", "    tier  0.1500", "  - new"),
+        "  injected: section Nudge, 3 tokens",
+        *("#4  session  2h ago  (rank 3)", "  score  0.9000", "    base  0.9000", "  - new"),
+        "  injected: section Nudge, 3 tokens",
+    ]
+    assert server.params["explain"] is True and json.loads(nudge("inject", "--json").out)["items"] == items
+
+
+def test_nothing_to_inject(nudge: Nudge, server: Server) -> None:
+    """Nothing on stdout, as an agent would be told nothing."""
+    server.answers["nudge.inject"] = {"text": "", "items": []}
+    outcome = nudge("inject")
+    assert (outcome.code, outcome.out) == (0, "") and "an agent is told nothing" in outcome.err
+
+
+def test_why_nothing_is_injected(nudge: Nudge, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command that is named helps: `nudge on` would not, against what is off everywhere, or for this run."""
+    nudge("off")
+    assert "recording and telling are off in this project; turn them on with: nudge on\n" in nudge("inject").err
+    nudge("off", "--all")
+    assert "recording and telling are off everywhere; turn them on with: nudge on --all\n" in nudge("inject").err
+    monkeypatch.setenv("NUDGE_OFF", "1")
+    assert "because NUDGE_OFF is set; turn them on with: unset NUDGE_OFF\n" in nudge("inject").err
+    assert server.calls == []
+
+
+# learned
+
+
+def test_learned_lists_what_fails_and_what_works(nudge: Nudge, server: Server) -> None:
+    """Two lines for each, escaped; with several projects each is named."""
+    server.answers["nudge.learned"] = {"facts": [LEARNED, {**LEARNED, "project": "web", "answer": "a\x1b[2J"}]}
+    lines = nudge("learned", "--all-projects").out.splitlines()
+    assert lines[0] == "python3 -m pytest  No module named pytest  [api]"
+    assert lines[1].startswith("  -> pytest  2 sessions, last ") and lines[1].endswith(", #7")
+    assert lines[3].startswith("  -> a\\x1b[2J  ")
+
+
+def test_learned_says_why_a_start_is_not_told(nudge: Nudge, server: Server) -> None:
+    """The reason ends the line of a fact that has one; the server gets the caller's directory, where an answer may not
+    run."""
+    server.answers["nudge.learned"] = {"facts": [{**LEARNED, "not_at_start": "needs 2 sessions"}, LEARNED]}
+    lines = nudge("learned", "--all-projects").out.splitlines()
+    assert lines[1].endswith(", #7; not told at a start: needs 2 sessions") and lines[3].endswith(", #7")
+    assert server.context["cwd"] == str(Path.cwd())
+
+
+def test_learned_forgets_one(nudge: Nudge, server: Server) -> None:
+    """By the words that the list shows, in one project."""
+    server.answers["nudge.forget_learned"] = {"forgotten": 1}
+    assert nudge("learned", "--project", "api", "--forget", "python3 -m pytest").code == 0
+    assert server.calls[-1] == ("nudge.forget_learned", {"project": "api", "subject": "python3 -m pytest"})
+    assert nudge("learned", "--all-projects", "--forget", "x").code == 2
+
+
+# stats
+
+
+def test_stats_explain_their_counts(nudge: Nudge, server: Server) -> None:
+    """Below the weeks one line says what each count means; without a week there is nothing to explain."""
+    week = {"week": 0, "told": 4, "used": 2, "repeated": 1, "spared": 1}
+    server.answers["nudge.stats"] = {"weeks": [week], "comparison": None}
+    counts, legend = nudge("stats", "--all-projects").out.splitlines()
+    assert counts.endswith("told 4, used 2, repeated 1, spared 1")
+    assert all(f"{name}: " in legend for name in ("told", "used", "repeated", "spared"))
+    assert "\x1b[2mtold: " in nudge.on(Terminal(), "stats", "--all-projects").out
+    server.answers["nudge.stats"] = {"weeks": [], "comparison": None}
+    assert nudge("stats", "--all-projects").out == ""
+
+
+# replay
+
+
+def test_replay_says_what_would_have_been_spared(nudge: Nudge, tmp_path: Path) -> None:
+    """One line of counts, one for each failure; no server is asked."""
+    for number in (1, 2):
+        script = Script(tmp_path / f"s-{number}.jsonl", f"s-{number}", at=LONG_AGO + 86_400 * number)
+        for command, error in (("tox", "bash: line 1: tox: command not found"), ("python -m tox", "")):
+            identity = f"{number}-{command}"
+            script.call(identity, command=command)
+            script.result(identity, error, error=bool(error))
+    lines = nudge("replay", str(tmp_path)).out.splitlines()
+    assert lines[0] == "read 2 sessions, 4 commands, 2 failures"
+    assert "1 failures spared at the start" in lines[1] and lines[2].endswith("tox -> python -m tox")
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    outcome = nudge("replay", str(empty))
+    assert outcome.code == 1 and f"there are no transcripts in {empty}; " in outcome.err
