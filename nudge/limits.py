@@ -52,6 +52,7 @@ MAX_TIMESTAMP = 7_258_118_400  # 2200-01-01: until then a float tells microsecon
 MAX_IMPORT_FILE_BYTES = 512 * MIB  # what the CLI reads at once; twice what the most hints that can be set for take
 PAGE_BYTES = 256 * KIB  # of hints, as JSON, in one page of an import or export: parsing it holds the loop for 3 ms
 TRANSFER_KEPT = 600.0  # seconds without a page, after which an import or export in pages is dropped
+TRANSFER_IDLE = 30.0  # seconds without a page after which it makes room for another one, if there are too many
 TRANSFER_ATTEMPTS = 3  # of a whole import or export in pages, when the server that knew it is gone
 MAX_TRANSFERS = 8  # imports and exports in pages at once
 MAX_STAGED_HINTS = 20_000  # of one import in pages; some may be skipped, so more than MAX_HINTS
@@ -118,6 +119,7 @@ IDLE_EXIT = 30 * 60.0
 HEARTBEAT = 60.0
 REQUEST_ID_KEPT = 600.0
 MAX_ANSWERS = 5_000  # by request id, for a repeated request; older ones go first
+MAX_ANSWER_BYTES = 8 * MIB  # of all of them, as JSON
 
 # The change log
 COMPACT_AT_BYTES = 4 * MIB  # and at least COMPACT_RATIO times what the last compaction left

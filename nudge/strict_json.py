@@ -34,23 +34,23 @@ class JsonError(NudgeError):
         self.reason = WIRE_REASONS[code]
 
 
-def decode(body: bytes) -> Any:
-    """Return the value in `body`, or raise JsonError."""
+def decode(body: bytes, *, depth: int = limits.MAX_JSON_DEPTH) -> Any:
+    """Return the value in `body`, which has at most `depth` levels, or raise JsonError."""
     brackets = body.count(b"[") + body.count(b"{")
     decoder = _FAST
     if len(body) > limits.SMALL_JSON_BYTES and (values := brackets + body.count(b",")) > limits.FAST_JSON_VALUES:
         if values > limits.MAX_JSON_VALUES:
             _refuse("too many values in one message; send it in parts")
         decoder = _INTERRUPTIBLE
-    return _decode(body, brackets, decoder)
+    return _decode(body, brackets, decoder, depth)
 
 
 def decode_file(content: bytes) -> Any:
     """`decode` for a file that the user names on the command line: as strict, with any number of values."""
-    return _decode(content, content.count(b"[") + content.count(b"{"), _FAST)
+    return _decode(content, content.count(b"[") + content.count(b"{"), _FAST, limits.MAX_JSON_DEPTH)
 
 
-def _decode(body: bytes, brackets: int, decoder: _Decoder) -> Any:
+def _decode(body: bytes, brackets: int, decoder: _Decoder, depth: int) -> Any:
     try:
         value = decoder.decode(body.decode())
     except json.JSONDecodeError as error:
@@ -61,8 +61,8 @@ def _decode(body: bytes, brackets: int, decoder: _Decoder) -> Any:
         raise JsonError(PARSE_ERROR, f"Parse error at {error.start}: invalid UTF-8") from None
     except RecursionError:
         _refuse_depth()
-    if brackets > limits.MAX_JSON_DEPTH or _SURROGATE.search(body):
-        _check(value)
+    if brackets > depth or _SURROGATE.search(body):
+        _check(value, depth)
     return value
 
 
@@ -146,10 +146,10 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
-def _check(value: Any) -> None:
+def _check(value: Any, depth: int) -> None:
     """Refuse too many levels and lone surrogates, which the decoder lets pass. Level by level, without recursion."""
     level, texts = [value], []
-    for _ in range(limits.MAX_JSON_DEPTH):
+    for _ in range(depth):
         inner: list[Any] = []
         for part in level:
             if isinstance(part, str):

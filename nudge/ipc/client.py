@@ -58,7 +58,6 @@ class Request:
     def encode(self) -> bytes:
         """Return the line to send. PRIMARY does not apply a write that it reads after its deadline (boot clock)."""
         self.deadline = boot_seconds() + self.timeout
-        self.give_up = self.give_up or boot_seconds() + limits.START_TIMEOUT
         return self.encode_again()
 
     def encode_again(self) -> bytes:
@@ -112,10 +111,20 @@ class CallQueue:
 
     Calls are sent in order, without waiting for answers, which are matched by id. When the connection is lost or
     PRIMARY hands its role over, unanswered calls are sent to the next PRIMARY, in the original order and with the same
-    `once` keys. A call ends with an answer, when PRIMARY does not answer in time, when there is no PRIMARY, or when its
-    connection was lost again and again for START_TIMEOUT."""
+    `once` keys. A call ends with an answer, when PRIMARY does not answer in time or is suspended, when there is no
+    PRIMARY, or when connections are still lost START_TIMEOUT after the first loss."""
 
-    __slots__ = ("_calls", "_connect", "_directory", "_environ", "_finished", "env_names", "link", "lost_at")
+    __slots__ = (
+        "_calls",
+        "_check_at",
+        "_connect",
+        "_directory",
+        "_environ",
+        "_finished",
+        "env_names",
+        "link",
+        "lost_at",
+    )
 
     def __init__(self, directory: str, environ: Mapping[str, str], connect: Callable[[], Connection | None]) -> None:
         """`connect` returns a connection with its hello queued, or None to stay without one for now; its NudgeError
@@ -123,6 +132,7 @@ class CallQueue:
         self._directory, self._environ, self._connect = directory, environ, connect
         self._calls: dict[int, Request] = {}
         self._finished: list[Request] = []
+        self._check_at = 0.0  # when to look whether PRIMARY is suspended, on the boot clock
         self.link: Connection | None = None
         self.lost_at = 0.0
         """When the last connection was lost, on the boot clock."""
@@ -209,6 +219,7 @@ class CallQueue:
             if not call.is_sent:
                 link.send(call.encode())
                 call.is_sent = True
+                self._check_at = boot_seconds() + limits.CALL_TIMEOUT
         link.send()
 
     def _handle(self, link: Connection, answer: Mapping[str, Any]) -> None:
@@ -237,25 +248,36 @@ class CallQueue:
         self.lost_at = boot_seconds()
         for call in list(self):
             call.is_sent = False
-            if call.give_up and call.give_up < self.lost_at:
+            call.give_up = call.give_up or self.lost_at + limits.START_TIMEOUT
+            if call.give_up < self.lost_at:
                 call.error = Unavailable("the Nudge server keeps going away; try again, or look at: nudge status")
                 self._finish(call)
 
     def _expire(self, link: Connection) -> None:
-        """Fail the calls when PRIMARY did not answer one in time; each carries its deadline, after which it is not
-        applied. During a long operation only those that are late fail: PRIMARY is at work. Raises Lost to drop the
-        connection; the calls to a PRIMARY that has just started are then sent again, with more time."""
+        """Fail the calls when PRIMARY did not answer one in time or is suspended; each carries its deadline, after
+        which it is not applied. During a long operation only those that are late fail: PRIMARY is at work. Raises Lost
+        to drop the connection; the calls to a PRIMARY that has just started are then sent again, with more time."""
         now = boot_seconds()
-        expired = [call for call in self._sent() if call.deadline <= now]
-        if not expired:
+        sent = list(self._sent())
+        expired = [call for call in sent if call.deadline <= now]
+        if not sent or (not expired and now < self._check_at):
             return
-        from nudge.ipc import spawn
+        from nudge.ipc import holder, spawn
 
+        self._check_at = now + limits.CALL_TIMEOUT
+        is_suspended = holder.is_suspended(link.endpoint.pid)
+        if not expired and not is_suspended:
+            return
         error = spawn.no_answer(link.endpoint)
-        if any(call.op in protocol.LONG_OPERATIONS for call in self._sent()):
+        has_long = any(call.op in protocol.LONG_OPERATIONS for call in sent)
+        if is_suspended and has_long:
+            # Its deadline is far away, and the suspended process may have read it already.
+            sentence = f"{error.message}. It may still be done when the server continues"
+            error = Unavailable(sentence, pid=link.endpoint.pid)
+        elif has_long:
             self._fail(expired, error)
             return
-        if not spawn.is_settling(self._directory, link.endpoint):
+        if is_suspended or not spawn.is_settling(self._directory, link.endpoint):
             self._fail(list(self), error)
         raise Lost
 
@@ -275,7 +297,8 @@ class CallQueue:
         return self.lost_at + _RETRY_PAUSE
 
     def _first_deadline(self) -> float:
-        return min((call.deadline for call in self._sent()), default=boot_seconds() + limits.CALL_TIMEOUT)
+        deadlines = [call.deadline for call in self._sent()]
+        return min(*deadlines, self._check_at) if deadlines else boot_seconds() + limits.CALL_TIMEOUT
 
 
 class Client:
@@ -336,9 +359,7 @@ class Client:
         from nudge.ipc import spawn  # late: a hook does not start servers this way
 
         is_first = not os.path.lexists(os.path.join(self._directory, paths.SETTINGS))
-        if start:
-            paths.ensure_private_dir(self._directory)
-        elif os.path.lexists(self._directory):
+        if not start and os.path.lexists(self._directory):
             paths.check_private_dir(self._directory)  # probing the lock would create a file there
         on_started = self._report_settings if is_first else lambda _: None
         link = spawn.ensure_primary(

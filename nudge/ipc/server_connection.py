@@ -7,6 +7,7 @@ import hmac
 import json
 import logging
 import os
+import re
 import select
 import socket
 import struct
@@ -215,9 +216,9 @@ class ServerConnection(asyncio.Protocol):
             self._loop.create_task(self._read_large(line))
             return
         try:
-            message = decode(line)
+            message = _decode(line)
         except JsonError as error:
-            self._send(None, {"error": error.to_wire()})
+            self._send(_id_of(line, error), {"error": error.to_wire()})
         else:
             self._handle(message)
 
@@ -225,7 +226,7 @@ class ServerConnection(asyncio.Protocol):
         try:
             message = await asyncio.to_thread(_decode_large, line)
         except JsonError as error:
-            self._send(error.request_id, {"error": error.to_wire()})
+            self._send(_id_of(line, error), {"error": error.to_wire()})
         else:
             self._handle(message)
         self._decoding = False
@@ -392,10 +393,24 @@ def _encode(answer: Answer) -> bytes:
         return encode({"id": answer["id"], "error": protocol_error(INTERNAL_ERROR, INTERNAL_MESSAGE)})
 
 
+def _decode(line: bytes) -> Any:
+    """Decode a line. An MCP message, which may have MAX_JSON_DEPTH levels itself, is one level below the envelope."""
+    return decode(line, depth=limits.MAX_JSON_DEPTH + 1)
+
+
+def _id_of(line: bytes, error: JsonError) -> int | str | None:
+    """Return the id of a call that is JSON and is refused: the clients of this package send it first. An error without
+    an id would fail every call of the connection."""
+    if error.request_id is not None or error.code != INVALID_REQUEST:
+        return error.request_id
+    match = re.match(rb'\{"id":(\d{1,15}),', line)
+    return None if match is None else int(match[1])
+
+
 def _decode_large(line: bytes) -> Any:
     """Decode a line on a thread. Raises JsonError for parameters over the limit: a line may be longer than they, since
     the envelope has the caller's context and environment."""
-    message = decode(line)
+    message = _decode(line)
     if len(line) > limits.MAX_BODY_BYTES and isinstance(message, dict) and "params" in message:
         size = len(json.dumps(message["params"], ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace"))
         if size > limits.MAX_BODY_BYTES:

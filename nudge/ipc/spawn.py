@@ -52,7 +52,10 @@ def ensure_primary(
     one that is starting or handing over. A PRIMARY of an older version is replaced; with `wait_for_upgrade` the
     connection is to the new one.
     """
+    if start:
+        paths.ensure_private_dir(directory)
     began = boot_seconds()
+    held_since = None  # when the lock was first seen held
     pause = _FIRST_PAUSE
     starter = Starter(directory, port=port, arguments=arguments)
     try:
@@ -72,13 +75,19 @@ def ensure_primary(
                 continue
             if not locks.is_free(os.path.join(directory, paths.LOCK)):
                 starter.release()
+                held_since = held_since or boot_seconds()
             elif start:
                 starter.poll(published)
+                held_since = None
             else:
-                raise Unavailable("no Nudge server is running; start one with: nudge serve")
-            _check_timeout(boot_seconds() - began, timeout, published, starting=starter.is_waiting)
+                raise Unavailable("no Nudge server is running; start one with: nudge serve --daemon")
+            # A new holder has yet to replace the endpoint of the last one, which may say `ready`.
+            is_new = held_since is not None and boot_seconds() - held_since < limits.CALL_TIMEOUT
+            _check_timeout(boot_seconds() - began, timeout, published, starting=starter.is_waiting or is_new)
             time.sleep(pause)
             pause = min(pause * 1.5, _LONGEST_PAUSE if starter.holds_lock else _WAITING_PAUSE)
+    except OSError as error:  # no process, descriptor or file can be had, or the directory is gone
+        raise Unavailable(f"no Nudge server could be started: {error.strerror or error}; see: nudge doctor") from None
     finally:
         starter.release()
 

@@ -116,8 +116,11 @@ class App:
             raise ParamsNotObject("Invalid params: must be an object")
         self.calls += 1
         parsed = parse_params(operation.params, params)
+        if operation.effect == "read":
+            return await operation.run(self, parsed, call)
+        _refuse_late(call)
         # The key of a hook is the id of its event, by which the history tells a repeated event.
-        if call.once is None or operation.effect == "read" or call.door == "hook":
+        if call.once is None or call.door == "hook":
             return await operation.run(self, parsed, call)
         call = replace(call, fingerprint=_fingerprint(name, params))
         return await self._answer_once(call, lambda: operation.run(self, parsed, call))
@@ -128,12 +131,17 @@ class App:
         change itself, by `commit` and `write_once`."""
         once = call.once
         assert once is not None
-        for answers in (self.session.answers, self._answers):
-            if once in answers:
-                return answers.get(once, call.fingerprint)
-        if (running := self._running.get(once)) is not None:
+        while True:
+            for answers in (self.session.answers, self._answers):
+                if once in answers:
+                    return answers.get(once, call.fingerprint)
+            if (running := self._running.get(once)) is None:
+                break
             check_fingerprint(running.fingerprint, call.fingerprint)
-            return await asyncio.shield(running.answer)
+            try:
+                return await asyncio.shield(running.answer)
+            except Unavailable:  # nothing was applied, maybe since the deadline of the first call has passed
+                _refuse_late(call)
         running = self._running[once] = _RunningWrite(call.fingerprint, asyncio.get_running_loop().create_future())
         try:
             result = await run()

@@ -41,11 +41,13 @@ class Answer(NamedTuple):
 class Answers:
     """Results of recent writes by their `once` key: a repeated call gets the first one's answer.
 
-    Results are kept as JSON text, which takes a third of the memory, and at most MAX_ANSWERS of them.
+    Results are kept as JSON text, which takes a third of the memory: at most MAX_ANSWERS of them, and MAX_ANSWER_BYTES
+    in all. The oldest go first.
     """
 
     def __init__(self) -> None:
         self._by_key: dict[str, Answer] = {}
+        self._size = 0
 
     def __contains__(self, once: str | None) -> bool:
         return once in self._by_key
@@ -57,15 +59,21 @@ class Answers:
         return json.loads(answer.result)
 
     def remember(self, now: float, once: str, result: Any, fingerprint: str | None = None) -> None:
-        self._by_key[once] = Answer(now, json.dumps(result), fingerprint)
-        if len(self._by_key) > limits.MAX_ANSWERS:
-            del self._by_key[next(iter(self._by_key))]
+        self._forget(once)
+        self._by_key[once] = answer = Answer(now, json.dumps(result), fingerprint)
+        self._size += len(answer.result)
+        while len(self._by_key) > limits.MAX_ANSWERS or self._size > limits.MAX_ANSWER_BYTES:
+            self._forget(next(iter(self._by_key)))
+
+    def _forget(self, once: str) -> None:
+        if (answer := self._by_key.pop(once, None)) is not None:
+            self._size -= len(answer.result)
 
     def forget_old(self, now: float) -> None:
         for once, answer in list(self._by_key.items()):
             if now - answer.when <= limits.REQUEST_ID_KEPT:
                 return  # insertion order is time order
-            del self._by_key[once]
+            self._forget(once)
 
     def items(self) -> list[tuple[str, Answer]]:
         return list(self._by_key.items())

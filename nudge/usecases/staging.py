@@ -10,7 +10,7 @@ import time
 import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import IO, Any, TypeVar
+from typing import IO, Any, ClassVar, TypeVar
 
 from nudge import limits
 from nudge.errors import Invalid, NotFound, QuotaExceeded, StorageFailed
@@ -29,6 +29,11 @@ class _StagedPages:
     pages: int = 0
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     touched: float = field(default_factory=lambda: _now())
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a page or the whole import is being worked on."""
+        return self.lock.locked()
 
     def is_new(self, page: int) -> bool:
         """Whether the page is the next to stage; False for the last one, which is sent again when its answer was
@@ -125,6 +130,7 @@ class PinnedExport:
     hints: list[Hint]
     reveal: bool
     touched: float = field(default_factory=lambda: _now())
+    is_busy: ClassVar[bool] = False
 
     def close(self) -> None:
         self.hints = []
@@ -183,7 +189,7 @@ class Transfers:
 
     def _add(self, one: StagedImport | StagedNotes | PinnedExport) -> str:
         self.expire()
-        if len(self._by_id) >= limits.MAX_TRANSFERS:
+        if len(self._by_id) >= limits.MAX_TRANSFERS and not self._drop_idle():
             one.close()
             raise QuotaExceeded(
                 f"{limits.MAX_TRANSFERS} imports and exports are under way already; try again in a moment",
@@ -196,6 +202,16 @@ class Transfers:
         transfer = secrets.token_hex(12)
         self._by_id[transfer] = one
         return transfer
+
+    def _drop_idle(self) -> bool:
+        """Drop the transfer that was used least recently, if its client was probably interrupted; return whether there
+        was one."""
+        latest = _now() - limits.TRANSFER_IDLE
+        idle = {name: one.touched for name, one in self._by_id.items() if one.touched < latest and not one.is_busy}
+        if not idle:
+            return False
+        self.drop(min(idle, key=idle.__getitem__))
+        return True
 
     def _get(self, transfer: str, kind: type[_Transfer]) -> _Transfer:
         one = self._by_id.get(transfer)

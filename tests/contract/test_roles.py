@@ -616,6 +616,26 @@ def test_a_directory_behind_a_link_has_its_shells_name(machine: Machine) -> None
     assert machine.cli("get", "a", "b", cwd=str(machine.base / "real")).returncode == 1
 
 
+def test_a_deep_message_fails_no_other_call(machine: Machine) -> None:
+    """A client's message has at most 64 levels; the envelope of the private wire adds one."""
+    machine.json("set", "a", "b", "c", "--global")
+    proxy = machine.serve()
+    proxy.initialize()
+    nested: dict[str, Any] = {}
+    for _ in range(62):
+        nested = {"x": nested}
+    bump = {"name": "nudge_bump", "arguments": {"component": "a", "key": "b"}}
+    messages = [
+        {"jsonrpc": "2.0", "id": "deep", "method": "no/such", "params": nested},
+        {"jsonrpc": "2.0", "id": "bump", "method": "tools/call", "params": bump},
+    ]
+    proxy.send(b"\n".join(json.dumps(message).encode() for message in messages))
+    answers = {answer["id"]: answer for answer in (proxy.receive(), proxy.receive())}
+    assert answers["deep"]["error"]["code"] == -32601  # the method is unknown; it was read
+    assert not answers["bump"]["result"].get("isError")
+    assert machine.json("get", "a", "b")["hint"]["use_count"] == 1
+
+
 def test_a_health_check_leaves_no_session_behind(machine: Machine) -> None:
     """`claude mcp list` starts the server, shakes hands, perhaps lists the tools, and leaves: no session, no settings
     and no server are left, and a session that is there is not prolonged."""

@@ -127,6 +127,15 @@ def test_an_overlong_line_is_answered_and_ends_the_connection(wire: Wire) -> Non
     assert wire.is_closed()
 
 
+def test_a_call_that_cannot_be_decoded_fails_alone(wire: Wire) -> None:
+    """It is answered by its id: an error without one would fail all calls of a client."""
+    too_deep = b'{"id":7,"op":"nudge.status","params":' + b"[" * 70 + b"]" * 70 + b"}\n"
+    wire.socket.sendall(b'{"hello":1}\n' + too_deep + b'{"id":8,"op":"nudge.list_components","params":{}}\n')
+    hello, *answers = (wire.receive() for _ in range(3))
+    by_id = {answer["id"]: answer for answer in answers}
+    assert hello["hello"] == 1 and by_id[7]["error"]["code"] == -32600 and "result" in by_id[8]
+
+
 def test_answers_are_matched_by_id(wire: Wire) -> None:
     """Calls sent ahead of their answers, with ids in any order, get each its own."""
     ids = [5, 3, "x", 4, 1]

@@ -9,15 +9,18 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
 
-from nudge import limits, paths
+from nudge import __version__, limits, locks, paths
+from nudge.clock import boot_seconds
 from nudge.errors import Invalid, RemoteError, Unavailable
-from nudge.ipc import endpoint, protocol
+from nudge.ipc import endpoint, holder, protocol, spawn
 from nudge.ipc.client import CallQueue, Client, Request
 from nudge.ipc.connection import Connection
+from nudge.ipc.endpoint import Endpoint
 from nudge.server.operations import OPERATIONS
 from tests.unit.ipc.primaries import HANG_UP, FakePrimary, line
 
@@ -126,6 +129,35 @@ def test_a_call_that_every_server_loses_fails_at_last(directory: str, monkeypatc
     assert len(primary.calls) > 1 and len({call["once"] for call in primary.calls}) == 1
 
 
+def test_one_loss_does_not_end_a_call_that_runs_for_long(directory: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time for losses begins with the first one, not with the call: its server was killed during a backup, or this
+    process was suspended meanwhile."""
+    later = 0.0
+    monkeypatch.setattr("nudge.ipc.client.boot_seconds", lambda: boot_seconds() + later)
+
+    def answer(_call: dict[str, Any]) -> bytes:
+        nonlocal later
+        if later:
+            return line(result="done")
+        later = limits.START_TIMEOUT + 1
+        return HANG_UP
+
+    with FakePrimary(directory, answer) as primary:
+        assert client(directory).call("nudge.backup", {}) == "done"
+    assert len(primary.calls) == 2
+
+
+def test_a_suspended_server_is_reported_during_a_long_operation(
+    directory: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its timeout is an hour away; the call may have been read before the process was suspended."""
+    monkeypatch.setattr(limits, "CALL_TIMEOUT", 0.05)
+    monkeypatch.setattr(holder, "is_suspended", lambda _pid: True)
+    with FakePrimary(directory, lambda _call: b""), pytest.raises(Unavailable, match="may still be done") as raised:
+        client(directory).call("nudge.backup", {})
+    assert raised.value.data["pid"] == os.getpid()
+
+
 def test_an_answer_that_has_arrived_counts_after_the_deadline(directory: str) -> None:
     """The process may have been suspended between its call and the answer; the call was applied."""
     with FakePrimary(directory, lambda _call: line(result="there")) as primary:
@@ -138,6 +170,62 @@ def test_an_answer_that_has_arrived_counts_after_the_deadline(directory: str) ->
         assert queue.advance() == [call] and call.outcome() == "there"
         queue.close()
     assert len(primary.calls) == 1
+
+
+# Waiting for a server
+
+
+def test_a_server_that_has_just_taken_the_lock_is_waited_for(directory: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its start took longer than a call may, and the endpoint still names the server that was killed."""
+    waited = 0.0
+    monkeypatch.setattr(spawn, "boot_seconds", lambda: boot_seconds() + waited)
+
+    def start_slowly(starter: spawn.Starter, _published: Endpoint | None) -> None:
+        nonlocal waited
+        starter._waiting_since = boot_seconds()
+        waited = limits.CALL_TIMEOUT + 0.5
+
+    looks = 0
+    with ExitStack() as opened:
+
+        def is_free(_path: str) -> bool:
+            nonlocal looks
+            looks += 1
+            if looks == 3:
+                opened.enter_context(FakePrimary(directory, answering(line(result="new"))))
+            return looks == 1
+
+        monkeypatch.setattr(spawn.Starter, "poll", start_slowly)
+        monkeypatch.setattr(locks, "is_free", is_free)
+        killed = Endpoint(os.getpid(), None, os.path.join(directory, "gone"), "", "old", __version__, endpoint.READY)
+        endpoint.publish(directory, killed)
+        spawn.ensure_primary(directory).close()
+    assert looks == 3
+
+
+def test_a_removed_runtime_directory_is_made_again(directory: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By whoever starts the next server: an agent's PROXY outlives the directory."""
+    shutil.rmtree(directory)
+
+    def look(*_: object) -> None:
+        raise Unavailable(oct(os.stat(directory).st_mode))
+
+    monkeypatch.setattr(spawn.Starter, "poll", look)
+    with pytest.raises(Unavailable, match="0o40700"):
+        spawn.ensure_primary(directory)
+
+
+def test_a_start_that_the_system_refuses_is_an_error_of_the_call(
+    directory: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A PROXY answers with it and lives on: there is no process or descriptor to be had for now."""
+
+    def refuse(*_: object) -> None:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(spawn.Starter, "poll", refuse)
+    with pytest.raises(Unavailable, match="could be started: Resource temporarily unavailable; see: nudge doctor"):
+        spawn.ensure_primary(directory)
 
 
 # Many calls on one connection

@@ -22,7 +22,7 @@ from nudge.server.operations import OPERATIONS
 from nudge.storage.database import Database, find_answer, run_once
 from nudge.usecases.app import App, with_loop_turns
 from nudge.usecases.call import Call
-from nudge.usecases.session import open_in_memory
+from nudge.usecases.session import Answers, open_in_memory
 
 _ITEMS = 5
 
@@ -166,6 +166,44 @@ def test_a_write_that_waited_past_its_deadline_is_not_applied(app: App) -> None:
         return len((await app.execute("nudge.memory_list", {}, Call(door="cli")))["memories"])
 
     assert asyncio.run(main()) == 0
+
+
+def test_a_repeated_write_has_its_own_deadline(app: App) -> None:
+    """A client sends the call again with more time while the first copy waits: the first one's end is not its end."""
+
+    async def main() -> Any:
+        assert app.history is not None
+        deadline = boot_seconds() + 0.1
+        with closing(sqlite3.connect(app.history.path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            calls = [Call(door="cli", once="k", deadline=deadline + more) for more in (0.0, 60.0)]
+            writing = [asyncio.ensure_future(app.execute("nudge.memory_store", NOTE, call)) for call in calls]
+            while boot_seconds() <= deadline:
+                await asyncio.sleep(0.01)
+            other.execute("ROLLBACK")
+        first, repeated = await asyncio.gather(*writing, return_exceptions=True)
+        assert isinstance(first, Unavailable)
+        return repeated, await app.execute("nudge.memory_list", {}, Call(door="cli"))
+
+    repeated, listed = asyncio.run(main())
+    assert repeated["id"] and len(listed["memories"]) == 1
+
+
+@pytest.mark.parametrize(("name", "params"), [*WRITES, ("nudge.stop", {})])
+def test_no_write_is_applied_after_its_deadline(app: App, name: str, params: dict[str, Any]) -> None:
+    """Wherever it writes to: its caller was told that it failed."""
+    with pytest.raises(Unavailable, match="too late"):
+        asyncio.run(app.execute(name, params, Call(door="cli", once="k", deadline=0.0)))
+
+
+def test_large_answers_make_room_for_later_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All kept answers together have a limit: thousands of recalls must not fill the memory."""
+    monkeypatch.setattr(limits, "MAX_ANSWER_BYTES", 100)
+    answers = Answers()
+    for number in range(4):
+        answers.remember(float(number), f"k{number}", "x" * 40)
+    answers.remember(4.0, "k3", "x" * 40)  # counted once
+    assert [f"k{number}" in answers for number in range(4)] == [False, False, True, True]
 
 
 def test_the_latest_answers_are_kept(app: App, monkeypatch: pytest.MonkeyPatch) -> None:

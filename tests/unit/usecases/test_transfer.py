@@ -192,10 +192,14 @@ def test_a_transfer_is_dropped_after_a_while(tmp_path: Path, monkeypatch: pytest
         await server.app.tick()
         with pytest.raises(NotFound):
             await server.call("import_commit", transfer=first)
-        for _ in range(limits.MAX_TRANSFERS):
-            await server.stage()
+        staged = [await server.stage() for _ in range(limits.MAX_TRANSFERS)]
         with pytest.raises(QuotaExceeded):
             await server.stage()
+        now[0] += limits.TRANSFER_IDLE + 1  # whoever began the first was interrupted
+        server.app.transfers.staged_import(staged[1])
+        await server.stage()
+        with pytest.raises(NotFound):
+            server.app.transfers.staged_import(staged[0])
         now[0] += limits.TRANSFER_KEPT + 1
         await server.stage()
 
