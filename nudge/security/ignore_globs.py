@@ -47,7 +47,8 @@ def _path_regex(glob: str, home: str) -> str:
 
 _TOKEN = (
     r"(?s)(?P<any>(?:^|(?<=/))\*\*/)|(?P<rest>(?:^|(?<=/))\*\*\Z)|(?P<name>(?:^|(?<=/))\*+(?=/|\Z))"
-    r"|(?P<part>\*+)|(?P<char>\?)|(?P<set>\[[^\]/]+\])|."
+    r"|(?P<part>\*+)|(?P<char>\?)"
+    r"|(?P<set>\[[!^]?(?:\[:[a-z]+:\]|[^/])(?:\[:[a-z]+:\]|[^\]/])*\])|."
 )
 _PIECES = {"any": "(?:.*/)?", "rest": ".*", "name": "[^/]+", "part": "[^/]*", "char": "[^/]"}
 
@@ -65,10 +66,26 @@ def _piece(token: re.Match[str]) -> str:
     return _PIECES[token.lastgroup] if token.lastgroup else re.escape(token[0])
 
 
+_CLASSES = {
+    "alnum": "0-9A-Za-z",
+    "alpha": "A-Za-z",
+    "digit": "0-9",
+    "lower": "a-z",
+    "space": r"\s",
+    "upper": "A-Z",
+    "word": "0-9A-Za-z_",
+    "xdigit": "0-9A-Fa-f",
+}
+
+
 def _character_set(token: str) -> str:
-    """Return the regular expression for `[a-z]` or `[!ab]`; an invalid set such as `[z-a]` matches itself."""
+    """Return the regular expression for `[a-z]`, `[!ab]` or `[[:alpha:]_]`; an invalid set such as `[z-a]` matches
+    itself."""
     members = token[2:-1] if token[1] in "!^" else token[1:-1]
-    characters = ("[^" if token[1] in "!^" else "[") + re.escape(members).replace(r"\-", "-") + "]"
+    texts = re.split(r"\[:([a-z]+):\]", members)  # each second one is the name of a class
+    texts[::2] = [re.escape(text).replace(r"\-", "-") for text in texts[::2]]
+    texts[1::2] = [_CLASSES.get(name, "") for name in texts[1::2]]
+    characters = ("[^" if token[1] in "!^" else "[") + "".join(texts) + "]"
     try:
         re.compile(characters)
     except re.error:

@@ -8,8 +8,11 @@ from hypothesis import strategies as st
 
 from nudge.security import ignore_globs, patterns
 
-LITERALS = st.sampled_from(["a", "b", "ab", ".a", "a.b", "-", "é", "+", "(", "$", "1"])
-ATOMS = st.one_of(LITERALS, st.sampled_from(["*", "?", "**", "[ab]", "[!a]", "[^a]", "[a-c]", "[.]", "{a,b}", "{a,}"]))
+LITERALS = st.sampled_from(["a", "b", "ab", ".a", "a.b", "-", "é", "+", "(", "$", "1", "]", "A"])
+SETS = st.sampled_from(["[]]", "[!]]", "[]a]", "[[:alpha:]]", "[![:alpha:]]", "[[:digit:][:upper:]+]", "[]", "[a-]"])
+ATOMS = st.one_of(
+    LITERALS, st.sampled_from(["*", "?", "**", "[ab]", "[!a]", "[^a]", "[a-c]", "[.]", "{a,b}", "{a,}"]), SETS
+)
 NAMES = st.one_of(
     st.lists(ATOMS, min_size=1, max_size=3).map("".join), st.sampled_from(["*", "**", "{a,b/a}", "{**/a,b}"])
 )
@@ -31,6 +34,8 @@ def home(monkeypatch: pytest.MonkeyPatch) -> None:
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(GLOBS, PATHS)
 @example("a**b", "/a/b")
+@example("[]]x", "/p/]x")
+@example("[[:alpha:]]x", "/p/ax")
 @example("{a,b}/*", "/x/b")
 @example("{a,b}/*", "/x/b/c/d")
 @example("***", "/a")
