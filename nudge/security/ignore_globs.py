@@ -23,13 +23,14 @@ def is_ignored(path: str, globs: Iterable[str]) -> bool:
 
 @lru_cache
 def _regex(glob: str, home: str) -> str:
-    """Return one regular expression for a glob."""
-    return "|".join(_path_regex(path, home) for path in _alternatives(glob.strip().replace("\\", "/")))
+    """Return one regular expression for a glob; an alternative that names nothing, as in `{a,}`, matches nothing."""
+    alternatives = _alternatives(glob.strip().replace("\\", "/"))
+    return "|".join(_path_regex(path, home) for path in alternatives if path.strip("/")) or _NOTHING
 
 
 def _alternatives(glob: str) -> list[str]:
     """Return the globs that `{a,b}` stands for; the innermost braces are expanded first."""
-    braces = re.search(r"\{([^{}]*,[^{}]*)\}", glob)
+    braces = re.search(r"(?<!\$)\{([^{}]*,[^{}]*)\}", glob)  # `${a,b}` is text, as in a shell
     if braces is None:
         return [glob]
     choices = (glob[: braces.start()] + choice + glob[braces.end() :] for choice in braces[1].split(","))
@@ -37,7 +38,7 @@ def _alternatives(glob: str) -> list[str]:
 
 
 def _path_regex(glob: str, home: str) -> str:
-    glob = _whole_directory(glob)
+    glob = _whole_directory(re.sub("/+", "/", glob))
     if glob == "~" or glob.startswith("~/"):
         glob = home.replace("\\", "/") + glob[1:]
     if not glob.startswith("/") and glob[1:2] != ":":
@@ -45,6 +46,7 @@ def _path_regex(glob: str, home: str) -> str:
     return "(?s:" + re.sub(_TOKEN, _piece, glob) + r"(?:/.*)?\Z)"
 
 
+_NOTHING = r"(?!)"
 _TOKEN = (
     r"(?s)(?P<any>(?:^|(?<=/))\*\*/)|(?P<rest>(?:^|(?<=/))\*\*\Z)|(?P<name>(?:^|(?<=/))\*+(?=/|\Z))"
     r"|(?P<part>\*+)|(?P<char>\?)"
@@ -85,7 +87,7 @@ def _character_set(token: str) -> str:
     texts = re.split(r"\[:([a-z]+):\]", members)  # each second one is the name of a class
     texts[::2] = [re.escape(text).replace(r"\-", "-") for text in texts[::2]]
     texts[1::2] = [_CLASSES.get(name, "") for name in texts[1::2]]
-    characters = ("[^" if token[1] in "!^" else "[") + "".join(texts) + "]"
+    characters = ("[^/" if token[1] in "!^" else "[") + "".join(texts) + "]"
     try:
         re.compile(characters)
     except re.error:

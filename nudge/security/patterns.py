@@ -311,7 +311,8 @@ def _ignoring(pattern: str, home: str) -> Any:
 
     # `{1..9}` is text, as in a hook: a long range would fill the memory.
     braces = _BRACE_RANGE.sub(r"\\{\1\\}", pattern.strip().replace("\\", "/"))
-    tops = [_anchored(path.rstrip("/"), home) for path in bracex.expand(braces, limit=0)]
+    expanded = (re.sub("/+", "/", path).rstrip("/") for path in bracex.expand(braces, limit=0))
+    tops = [_anchored(path, home) for path in expanded if path]  # `{a,}` does not match everything
     flags = glob.GLOBSTAR | glob.DOTGLOB | glob.CASE | glob.FORCEUNIX
     return glob.compile([*tops, *(f"{top}/**" for top in tops)], flags=flags, limit=0)
 
