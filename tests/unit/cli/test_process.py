@@ -156,3 +156,47 @@ def test_stdin_that_cannot_be_read(tmp_path: Path, line: str, stdin: str, reason
     verb = line.partition(" -")[0].removesuffix(" api x")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(f"nudge {verb}: cannot read stdin: {reason}; ") and done.stderr.count("\n") == 1
+
+
+def in_shell(tmp_path: Path, line: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["sh", "-c", line.replace("nudge", f'"{sys.executable}" -m nudge', 1)],
+        env=environment(tmp_path, HOME=str(tmp_path)),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def break_codex(tmp_path: Path) -> None:
+    """Make `nudge connect codex` refuse: its configuration cannot be parsed."""
+    (tmp_path / ".codex").mkdir()
+    (tmp_path / ".codex" / "config.toml").write_text("[")
+
+
+LINES_WITH_NOTES = [
+    ("get a b --value-only", 4),
+    ("get a b --value-only -p 8799", 4),
+    ("get a b c", 2),
+    ("frobnicate", 2),
+    ("backfill nowhere", 2),
+    ("connect codex --yes", 3),
+]
+
+
+@pytest.mark.parametrize(("line", "code"), LINES_WITH_NOTES)
+def test_a_closed_stderr(tmp_path: Path, line: str, code: int) -> None:
+    """Errors are never printed to stdout, where `eval "$(nudge get ...)"` would run them."""
+    break_codex(tmp_path)
+    done = in_shell(tmp_path, f"nudge {line} 2>&-")
+    assert (done.returncode, done.stdout) == (code, "")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
+@pytest.mark.parametrize(("line", "code"), LINES_WITH_NOTES)
+def test_a_full_stderr(tmp_path: Path, line: str, code: int) -> None:
+    """The exit code is that of the command, although nobody reads the reason."""
+    break_codex(tmp_path)
+    done = in_shell(tmp_path, f"nudge {line} 2>/dev/full")
+    assert (done.returncode, done.stdout) == (code, "")
