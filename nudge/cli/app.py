@@ -262,20 +262,6 @@ class Root(VerbGroup):
             ),
         ]
 
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run the verb. Interrupts and closed pipes end here: click would give them exit code 1, "not found"."""
-        try:
-            try:
-                code = super().invoke(ctx)
-            except Exit as leaving:
-                code = leaving.exit_code
-            output.flush_stdout()
-        except KeyboardInterrupt:
-            return EXIT_INTERRUPTED
-        except BrokenPipeError:
-            return output.silence_stdout()
-        return code
-
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         formatter.write_text("Nudge: the shared memory of the coding agents on one machine.")
         formatter.write_paragraph()
@@ -349,7 +335,7 @@ def main(words: Sequence[str], *, run_hook: Callable[[], int] | None = None) -> 
 def _run_reported(words: Sequence[str], invocation: Invocation) -> int:
     try:
         return _run(words, invocation)
-    except click.Abort:
+    except (click.Abort, KeyboardInterrupt):
         return EXIT_INTERRUPTED
     except NudgeError as error:
         return output.report_error(error, verb=invocation.verb or "help", as_json=invocation.as_json)
@@ -360,7 +346,13 @@ def _run_reported(words: Sequence[str], invocation: Invocation) -> int:
 
 
 def _run(words: Sequence[str], invocation: Invocation) -> int:
-    code = Root().main(list(words), "nudge", standalone_mode=False, obj=invocation)
+    """Parse the line and run its verb. Not with click's `main`, which exits with 1, "not found", for a closed pipe."""
+    root = Root()
+    try:
+        with root.make_context("nudge", list(words), obj=invocation) as ctx:
+            code = root.invoke(ctx)
+    except Exit as leaving:
+        code = leaving.exit_code
     return EXIT_OK if code is None else int(code)
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Sequence
 
 import pytest
 
@@ -227,4 +228,18 @@ def test_ctrl_c_is_130(nudge: Nudge, server: Server) -> None:
     """click's own exit code for it is 1, which means "not found" here."""
     server.answers["nudge.list_components"] = KeyboardInterrupt()
     outcome = nudge("ls")
+    assert (outcome.code, outcome.out, outcome.err) == (130, "", "")
+
+
+@pytest.mark.parametrize("words", [("--version",), ("get", "--help")])
+def test_ctrl_c_while_the_line_is_parsed_is_130(
+    nudge: Nudge, monkeypatch: pytest.MonkeyPatch, words: Sequence[str]
+) -> None:
+    """These options print before a verb runs."""
+
+    def interrupt(_: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("nudge.cli.output.print_line", interrupt)
+    outcome = nudge(*words)
     assert (outcome.code, outcome.out, outcome.err) == (130, "", "")

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from nudge import limits
+from tests.harness import TIMEOUT
 
 ROOT = Path(__file__).parents[3]
 COSTLY = (
@@ -100,14 +104,35 @@ def test_in_a_directory_that_is_gone(tmp_path: Path) -> None:
     assert done.returncode == 4 and done.stderr.count("\n") == 1
 
 
-def test_a_reader_that_leaves(tmp_path: Path) -> None:
-    """`nudge ... | head -1` ends without a word."""
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("line", ["completion bash", "-V", "--version", "get --version", "--help", "get --help"])
+def test_a_reader_that_leaves(tmp_path: Path, line: str, unbuffered: str) -> None:
+    """`nudge ... | head -1` ends without a word, also where an option prints while the line is parsed."""
     reader, writer = os.pipe()
     os.close(reader)
-    command = [sys.executable, "-m", "nudge", "completion", "bash"]
+    command = [sys.executable, "-m", "nudge", *line.split()]
+    environ = environment(tmp_path, PYTHONUNBUFFERED=unbuffered)
     with open(writer, "wb") as out:
-        done = subprocess.run(command, env=environment(tmp_path), stdout=out, stderr=subprocess.PIPE, check=False)
+        done = subprocess.run(command, env=environ, stdout=out, stderr=subprocess.PIPE, check=False)
     assert (done.returncode, done.stderr) == (141, b"")
+
+
+def test_an_interrupted_hook(tmp_path: Path) -> None:
+    """Ctrl-C while `nudge record` reads its event exits with 130 and prints nothing."""
+    command = [sys.executable, "-m", "nudge", "record"]
+    process = subprocess.Popen(
+        command,
+        env=environment(tmp_path),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdin is not None
+    process.stdin.write(b" " * limits.MIB)  # more than a pipe holds: it returns when the hook reads
+    process.stdin.flush()
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=TIMEOUT) == (b"", b"")
+    assert process.returncode == 130
 
 
 def test_a_closed_stdout(tmp_path: Path) -> None:
