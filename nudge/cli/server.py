@@ -11,7 +11,7 @@ from nudge import config, limits, locks, paths
 from nudge import switches as switch
 from nudge.cli import output, params
 from nudge.cli.app import verb
-from nudge.cli.output import EXIT_NO_SERVER, EXIT_NOT_FOUND, EXIT_OK, EXIT_REFUSED, Console, Pen
+from nudge.cli.output import EXIT_NO_SERVER, EXIT_OK, EXIT_REFUSED, Console, Pen
 from nudge.cli.params import Parsed, option
 from nudge.cli.plain import Invocation
 from nudge.cli.prompts import ask, can_ask, yes_option
@@ -416,8 +416,8 @@ _LEVEL_STYLES = {"ok": "green", "warn": "yellow", "fail": "red", "fixed": "cyan"
 )
 @yes_option
 def doctor(invocation: Invocation, fix: bool, yes: bool) -> int:
-    """Prints one line for each check: ok, warn or fail, and the fix. Exit code 3 when a check fails, 1 when --fix could
-    not fix a warning."""
+    """Prints one line for each check: ok, warn or fail, and the fix. Exit code 3 when a check fails, with
+    --fix when one still fails."""
     from nudge import doctor as checks
 
     console = invocation.console
@@ -432,12 +432,11 @@ def doctor(invocation: Invocation, fix: bool, yes: bool) -> int:
         "fixed": [{"check": check, "did": did} for check, did in fixed],
     }
     console.result(result, _doctor_lines(console.pen, findings, fixed))
-    fixed_nothing = fix and not fixed and any(finding.level != checks.OK for finding in findings)
-    if fixed_nothing:
+    if fix and not fixed and any(finding.level != checks.OK for finding in findings):
         was_asked = can_ask() and any(finding.question is not None for finding in findings)
         reason = "" if was_asked else ": the problems above cannot be fixed automatically"
         console.note(f"nothing was changed{reason}")
-    return EXIT_REFUSED if failed else EXIT_NOT_FOUND if fixed_nothing else EXIT_OK
+    return EXIT_REFUSED if failed else EXIT_OK
 
 
 def _confirm_repair(question: str, *, yes: bool) -> bool:
