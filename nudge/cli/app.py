@@ -398,13 +398,16 @@ def _near_choice(error: click.BadParameter) -> str | None:
 _OTHER_NAMES = {("connect", "--dry-run"): "--print"}  # what an option of other verbs is called here
 
 
+_TEXT_ARGUMENTS = frozenset(("value", "words", "text", "goal", "what"))  # for which any text can be given
+
+
 def _unknown_option(error: NoSuchOption, name: str | None) -> tuple[str, str]:
     if name is None:
         return f"unknown option {error.option_name!a} before the command", "try: nudge --help"
     near = _OTHER_NAMES.get((name, error.option_name)) or _near_option(error)
     arguments = [] if error.ctx is None else [p.name for p in error.ctx.command.params if isinstance(p, click.Argument)]
     # `nudge set api flag --tag` may mean --tags, or that the value is --tag.
-    is_value_likely = "value" in arguments if near else bool(arguments)
+    is_value_likely = "value" in arguments if near else not _TEXT_ARGUMENTS.isdisjoint(arguments)
     dash = "; a value that starts with - goes after --" if is_value_likely else ""
     advice = f"did you mean: {near}" if near else f"see: nudge {name} --help"
     return f"unknown option {error.option_name!a}", advice + dash

@@ -108,9 +108,10 @@ def test_version(nudge: Nudge, words: list[str]) -> None:
         (["get", "a", "b", "-1"], "nudge get: unexpected argument '-1'; quote a value that contains spaces"),
         (["get", "a", "b", "--valueonly"], "nudge get: unknown option '--valueonly'; did you mean: --value-only"),
         (["get", "a", "b", "--value"], "nudge get: unknown option '--value'; did you mean: --value-only"),
+        (["get", "a", "b", "--zzz=1"], "nudge get: unknown option '--zzz'; see: nudge get --help"),
         (
-            ["get", "a", "b", "--zzz=1"],
-            "nudge get: unknown option '--zzz'; see: nudge get --help; a value that starts with - goes after --",
+            ["search", "x", "--zzz"],
+            "nudge search: unknown option '--zzz'; see: nudge search --help; a value that starts with - goes after --",
         ),
         (
             ["set", "a", "b", "-v"],
