@@ -231,7 +231,8 @@ def _history_text(answer: Status) -> str:
     if not history:
         return "-"
     if history.get("read_only"):
-        return f"read-only: {_text(history['read_only'])}"
+        state = "read-only" if history.get("readable", True) else "not readable"  # an older server does not say
+        return f"{state}: {_text(history['read_only'])}"
     days = (history.get("retention") or {}).get("days", {}).values()
     kept = f", kept for {min(days)} to {max(days)} days by type" if days else ""
     return f"{format_size(history.get('bytes', 0))}{kept}"
@@ -286,7 +287,19 @@ _FORMATTERS: dict[str, Callable[[Status], str]] = {
 def stop(invocation: Invocation, force: bool, forget: bool) -> int:
     """The next command that needs a server starts one. A server that runs inside a client is stopped only with
     --force."""
-    return stop_server(invocation.console, invocation.observer(), force=force, forget=forget)
+    kept_before = _previous_session_time()
+    code = stop_server(invocation.console, invocation.observer(), force=force, forget=forget)
+    if forget and not invocation.as_json and _previous_session_time() not in (None, kept_before):
+        invocation.console.show(["bring the forgotten hints back with: nudge import --previous"])
+    return code
+
+
+def _previous_session_time() -> int | None:
+    """Return when hints were kept for `nudge import --previous`, in nanoseconds; None when there are none."""
+    try:
+        return os.stat(os.path.join(paths.runtime_dir(), paths.PREVIOUS)).st_mtime_ns
+    except OSError:
+        return None
 
 
 def stop_server(console: Console, client: Client, *, force: bool, forget: bool) -> int:
@@ -394,7 +407,7 @@ _TOKEN_TIMEOUT = 2.0  # seconds in which a server notices that its token is gone
 def token(invocation: Invocation) -> int:
     """Send it in the header `Authorization: Bearer TOKEN`. Needs a running server."""
     if invocation.observer().status() is None:
-        raise Unavailable("no server is running; start one with: nudge serve")
+        raise Unavailable("no server is running; start one with: nudge serve --daemon")
     value = poll_until(partial(endpoint.read_token, paths.runtime_dir()), _TOKEN_TIMEOUT, 0.05)
     if value is None:
         raise Unavailable("the server is running, but its token cannot be read; see: nudge doctor")

@@ -88,6 +88,9 @@ def test_status(nudge: Nudge, server: Server) -> None:
         ({"durability": "none"}, "durability  none: hints are only in the server's memory"),
         ({"durability": "none", "session": {"read_only": "a newer log"}}, "durability  read-only: a newer log"),
         ({"durability": "fsync"}, "durability  fsync"),
+        ({"history": {"read_only": "a newer Nudge"}}, "history     read-only: a newer Nudge"),
+        ({"history": {"read_only": "x", "readable": True}}, "history     read-only: x"),
+        ({"history": {"read_only": "malformed", "readable": False}}, "history     not readable: malformed"),
         ({"last_error": "the disk is \x1b[31mfull"}, "last error  the disk is \\x1b[31mfull"),
     ],
 )
@@ -305,7 +308,7 @@ def test_token_without_a_server(nudge: Nudge, server: Server) -> None:
     """A token that nobody would accept is not printed."""
     server.answers["nudge.status"] = None
     outcome = nudge("token")
-    assert (outcome.code, outcome.out) == (4, "")
+    assert (outcome.code, outcome.out) == (4, "") and outcome.err.endswith("start one with: nudge serve --daemon\n")
 
 
 def served(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
