@@ -18,7 +18,7 @@ from nudge.ipc import endpoint, holder
 from nudge.ipc.endpoint import Endpoint, is_port_free
 from nudge.setting_table import SETTINGS
 
-_OTHER_VARIABLES = ("NUDGE_RUNTIME_DIR", "NUDGE_CONFIG", "NUDGE_TEST_LONG")  # known, but no settings
+_OTHER_VARIABLES = ("NUDGE_RUNTIME_DIR", "NUDGE_CONFIG")  # known, but no settings
 _NEAR = 0.85  # similarity from 0 to 1; one wrong or missing letter in NUDGE_PORT is 0.89
 
 # The settings
