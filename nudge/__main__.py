@@ -74,9 +74,9 @@ _PLAIN = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
-    if words == ["record"]:
-        return _run_hook() if argv is not None else _run_only_hook()
     try:
+        if words == ["record"]:
+            return _run_hook() if argv is not None else _run_only_hook()
         values = parse_plain(words)
         if values is not None:
             return _run_plain(words[0], values)

@@ -159,11 +159,11 @@ def as_flags(overrides: Mapping[str, str]) -> list[str]:
     return arguments
 
 
-def _parse(setting: Setting, raw: Any, source: str) -> Any:
+def _parse(setting: Setting, raw: Any, source: str, file: str | None = None) -> Any:
     try:
         return setting.parse(raw)
     except ValueError as error:
-        raise SettingInvalid(str(error), field=source) from None
+        raise SettingInvalid(str(error), field=source, file=file) from None
 
 
 def _read_toml(path: str) -> dict[str, Any]:
@@ -276,7 +276,7 @@ class Sources:
             elif setting.used_by != SERVER and setting.name in self._parsed:
                 values[setting.name] = self._parsed[setting.name]
             elif setting.name in file:
-                values[setting.name] = _parse(setting, file[setting.name], f"{setting.name} in {self._config_file}")
+                values[setting.name] = _parse(setting, file[setting.name], setting.name, self._config_file)
         settings = Settings(
             values,
             sorted(file.keys() - {setting.name for setting in SETTINGS}),
@@ -326,7 +326,7 @@ def file_differences(environ: Mapping[str, str]) -> list[str]:
     lines = []
     for setting in SETTINGS:
         if setting.name in file and setting.name in in_force.session:
-            value = _parse(setting, file[setting.name], f"{setting.name} in {path}")
+            value = _parse(setting, file[setting.name], setting.name, path)
             if value != getattr(in_force, setting.name):
                 current = in_force.session[setting.name]
                 lines.append(f"{setting.name} = {_shown(value)} in config.toml (the session has {current})")

@@ -63,7 +63,11 @@ class Invalid(NudgeError):
 
 
 class SettingInvalid(Invalid):
-    """A setting that breaks a rule; `field` says where it is set: a variable, or a key in a file."""
+    """A setting that breaks a rule; `field` says where it is set: a flag, a variable, or a key in `file`."""
+
+    def __init__(self, rule: str, *, field: str, file: str | None = None) -> None:
+        super().__init__(rule, field=field if file is None else f"{field} in {file}")
+        self.field = self.data["field"] = field
 
 
 class ScopeInvalid(Invalid):

@@ -63,7 +63,7 @@ def main(stdin: BinaryIO | None, environ: Mapping[str, str]) -> int:
     except NudgeError as error:
         return _fail(error.message)
     except Exception as error:  # a traceback could quote a secret, and does not help an agent
-        return _fail(f"cannot record this event ({type(error).__name__}); see: nudge doctor")
+        return _fail(f"cannot record this event ({_reason(error)}); see: nudge doctor")
 
 
 # The event
@@ -161,8 +161,19 @@ def _record(client: AgentClient, payload: dict[str, Any], environ: Mapping[str, 
 
 
 def _fail(message: str) -> int:
-    print(f"nudge record: {' '.join(message.split())}", file=sys.stderr)
+    if sys.stderr is not None:  # else `print` would take stdout, which the agent reads
+        try:
+            print(f"nudge record: {' '.join(message.split())}", file=sys.stderr)
+        except OSError:  # nobody can read it
+            pass
     return FAILED
+
+
+def _reason(error: Exception) -> str:
+    """Return the cause in words. The text of an unexpected error could quote a secret."""
+    if isinstance(error, NudgeError):
+        return error.message
+    return (isinstance(error, OSError) and error.strerror) or "internal error"
 
 
 # Delivery to PRIMARY or the spool
@@ -219,7 +230,7 @@ class _Recording:
             if text.strip():
                 self._print(text.rstrip("\n"))
         except Exception as error:
-            _fail(f"no context for this session ({type(error).__name__}); see: nudge inject")
+            _fail(f"no context for this session ({_reason(error)}); see: nudge inject")
         self._start_server_if_needed()
 
     def replace_older_server(self) -> None:
@@ -228,9 +239,17 @@ class _Recording:
             self._start_server_if_needed()
 
     def _print(self, text: str) -> None:
+        """Print the text for the agent. A client that closed stdout does not want it."""
+        if sys.stdout is None:
+            return
         output = self._client.hook_output(text, self._event["source_event"])
-        sys.stdout.buffer.write(output.encode("utf-8", "replace") + b"\n")
-        sys.stdout.flush()
+        try:
+            sys.stdout.buffer.write(output.encode("utf-8", "replace") + b"\n")
+            sys.stdout.flush()
+        except BrokenPipeError:
+            pass
+        except OSError as error:
+            _fail(f"cannot write the output: {_reason(error)}")
 
     def _session_context(self) -> str:
         """Return the context from PRIMARY; without a PRIMARY, made here from the stored data: clients fire this event
@@ -294,7 +313,7 @@ class _Recording:
                     else:
                         spawn.start_successor(self._directory, older.generation)
         except Exception as error:
-            _fail(f"no server was started ({type(error).__name__}); see: nudge status")
+            _fail(f"no server was started ({_reason(error)}); see: nudge status")
 
 
 class _PrimaryLink:

@@ -15,9 +15,9 @@ WEEK = 7 * 86_400.0
 USES_TO_SATURATE = 10.0
 
 
-def half_life(age_seconds: float, half: float = WEEK) -> float:
-    """Return 1.0 for age 0, 0.5 after `half` seconds, and so on. A negative age counts as 0."""
-    return float(2.0 ** (-max(age_seconds, 0.0) / half))
+def half_life(age_seconds: float) -> float:
+    """Return 1.0 for age 0, 0.5 after a week, and so on. A negative age counts as 0."""
+    return float(2.0 ** (-max(age_seconds, 0.0) / WEEK))
 
 
 def saturation(uses: float) -> float:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 
-VARIABLE = "NUDGE_TEST_LONG"
+VARIABLE = "TESTS_LONG"
 _LONGER = 40
 
 

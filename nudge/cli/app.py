@@ -262,20 +262,6 @@ class Root(VerbGroup):
             ),
         ]
 
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run the verb. Interrupts and closed pipes end here: click would give them exit code 1, "not found"."""
-        try:
-            try:
-                code = super().invoke(ctx)
-            except Exit as leaving:
-                code = leaving.exit_code
-            output.flush_stdout()
-        except KeyboardInterrupt:
-            return EXIT_INTERRUPTED
-        except BrokenPipeError:
-            return output.silence_stdout()
-        return code
-
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         formatter.write_text("Nudge: the shared memory of the coding agents on one machine.")
         formatter.write_paragraph()
@@ -349,7 +335,7 @@ def main(words: Sequence[str], *, run_hook: Callable[[], int] | None = None) -> 
 def _run_reported(words: Sequence[str], invocation: Invocation) -> int:
     try:
         return _run(words, invocation)
-    except click.Abort:
+    except (click.Abort, KeyboardInterrupt):
         return EXIT_INTERRUPTED
     except NudgeError as error:
         return output.report_error(error, verb=invocation.verb or "help", as_json=invocation.as_json)
@@ -360,7 +346,13 @@ def _run_reported(words: Sequence[str], invocation: Invocation) -> int:
 
 
 def _run(words: Sequence[str], invocation: Invocation) -> int:
-    code = Root().main(list(words), "nudge", standalone_mode=False, obj=invocation)
+    """Parse the line and run its verb. Not with click's `main`, which exits with 1, "not found", for a closed pipe."""
+    root = Root()
+    try:
+        with root.make_context("nudge", list(words), obj=invocation) as ctx:
+            code = root.invoke(ctx)
+    except Exit as leaving:
+        code = leaving.exit_code
     return EXIT_OK if code is None else int(code)
 
 
@@ -406,13 +398,16 @@ def _near_choice(error: click.BadParameter) -> str | None:
 _OTHER_NAMES = {("connect", "--dry-run"): "--print"}  # what an option of other verbs is called here
 
 
+_TEXT_ARGUMENTS = frozenset(("value", "words", "text", "goal", "what"))  # for which any text can be given
+
+
 def _unknown_option(error: NoSuchOption, name: str | None) -> tuple[str, str]:
     if name is None:
         return f"unknown option {error.option_name!a} before the command", "try: nudge --help"
     near = _OTHER_NAMES.get((name, error.option_name)) or _near_option(error)
     arguments = [] if error.ctx is None else [p.name for p in error.ctx.command.params if isinstance(p, click.Argument)]
     # `nudge set api flag --tag` may mean --tags, or that the value is --tag.
-    is_value_likely = "value" in arguments if near else bool(arguments)
+    is_value_likely = "value" in arguments if near else not _TEXT_ARGUMENTS.isdisjoint(arguments)
     dash = "; a value that starts with - goes after --" if is_value_likely else ""
     advice = f"did you mean: {near}" if near else f"see: nudge {name} --help"
     return f"unknown option {error.option_name!a}", advice + dash

@@ -106,7 +106,7 @@ def _call_page(
 @_type_option
 @params.limit_option(limits.DEFAULT_SEARCH_LIMIT)
 @option("--full", is_flag=True, help="Print each observation in full, not one line of it.")
-@option("--ids", is_flag=True, help="Print only the ids, one per line.")
+@option("--ids", is_flag=True, help="Print only the ids, one per line; with --json, as an array.")
 @option("--explain", is_flag=True, help="Print the parts of each score, and the words that matched.")
 @option(
     "--order-by",
@@ -125,8 +125,8 @@ def search(
 ) -> int:
     """Prints one line for each observation: id, age, type and text. All projects are searched, unless --project names
     one."""
-    if ids and (full or invocation.as_json):
-        raise Usage("--ids excludes --full and --json", "leave one out")
+    if ids and full:
+        raise Usage("--ids and --full exclude each other", "leave one out")
     if explain and (ids or full):
         raise Usage("--explain excludes --ids and --full", "leave one out")
     console, client, query = invocation.console, invocation.client(), " ".join(words)
@@ -140,7 +140,7 @@ def search(
     if full:
         rows = _fetch(client, [row["id"] for row in rows], project)
     if ids:
-        console.show(str(row["id"]) for row in rows)
+        console.result([row["id"] for row in rows], (str(row["id"]) for row in rows))
     else:
         lines = (
             (line for row in rows for line in result_lines.full_observation_lines(console.pen, row))

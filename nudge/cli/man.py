@@ -22,6 +22,8 @@ _EXIT_STATUS = (
     ("2", "The command line is wrong."),
     ("3", "Refused; the code and the reason are on stderr."),
     ("4", "No server is running, or it does not answer."),
+    ("130", "Interrupted with Ctrl-C."),
+    ("141", "The program that reads the output closed it."),
 )
 _FILES = (("~/.local/state/nudge", "Lock, endpoint, token and change log of the server; one folder per machine."),)
 _VARIABLES = (

@@ -147,7 +147,8 @@ def explain(invocation: Invocation, what: tuple[str, ...], project: str | None, 
             console.note(f"nudge explain: {escape(error['message'])}")
         if not result["items"] and not result["errors"]:
             console.note("no note has one of these words; list the notes with: nudge memory list")
-    return EXIT_OK if result["items"] else EXIT_NOT_FOUND
+    is_named = "ids" in fields or "names" in fields  # else words, for which an empty list is an answer too
+    return EXIT_NOT_FOUND if is_named and not result["items"] else EXIT_OK
 
 
 def _explain_fields(what: tuple[str, ...]) -> dict[str, Any]:

@@ -38,9 +38,11 @@ _EXIT_CODES = {"E_NOT_FOUND": EXIT_NOT_FOUND, "E_UNAVAILABLE": EXIT_NO_SERVER}
 _ADVICE = {
     "E_NOT_FOUND": "list the hints with: nudge ls",
     "E_QUOTA": "make room with: nudge delete COMPONENT KEY",
+    "E_STORAGE": "see: nudge doctor",
     "E_SCOPE_INVALID": "see: nudge {verb} --help",
     "E_INVALID": "see: nudge {verb} --help",
 }
+_TRANSFER_LIMITS = ("transfers", "staged hints", "staged notes")  # of an import or export, not of what is stored
 # Where a field of a request comes from on the command line; without the index in a list.
 _OPTIONS = {
     **{f"meta.{name}": f"--{name}" for name in ("reason", "tags", "priority", "confidence", "ttl", "sensitivity")},
@@ -66,9 +68,6 @@ _ENV_MATCH = "meta.scope.env_match"  # followed by the name of the variable
 _ADD_PARALLEL = {"or say parallel: true": "or add --parallel"}
 _PHRASES = {
     "set": {
-        'to keep it all the same, say so: meta.sensitivity "secret", or --allow-secret': (
-            "to keep it anyway, add --allow-secret"
-        ),
         "such as PT2H or P1DT12H": "such as 30d, 12h, PT2H or P1DT12H",
     },
     "memory resolve": {"another note than winner_id": "another note than RIGHT"},
@@ -141,7 +140,16 @@ class Console:
             print_line(line)
 
     def note(self, line: str) -> None:
-        print(line, file=sys.stderr)
+        """Print a line to stderr; without one that can be written there is no place for it. Raise BrokenPipeError when
+        its reader is gone."""
+        if sys.stderr is None:  # closed: `print` would take stdout instead
+            return
+        try:
+            print(line, file=sys.stderr)
+        except BrokenPipeError:
+            raise
+        except OSError:
+            _silence(sys.stderr)
 
     def result(self, result: Any, lines: Iterable[str]) -> None:
         """Print the result as JSON with --json, else the lines."""
@@ -234,11 +242,21 @@ def _unused_settings(error: NudgeError) -> list[str]:
 
 
 def _error_sentence(error: NudgeError, verb: str) -> str:
-    advice = "" if isinstance(error, SettingInvalid) else _advice(error.reason, verb)
+    advice = _advice(error.reason, verb) if _is_advice_needed(error) else ""
     if error.data.get("why_not"):
         advice = "list its variants with: nudge ls " + escape(str(error.data.get("component", "")))
     sentence = f"nudge: {error.reason} ({error.code}): {escape(_terminal_message(error, verb).rstrip('.'))}"
     return f"{sentence}; {advice}" if advice and "nudge " not in error.message else sentence
+
+
+def _is_advice_needed(error: NudgeError) -> bool:
+    """Whether the advice for the reason applies to this error: deleting hints ends no transfer, and doctor checks the
+    database. A message with two parts says itself what to do about it."""
+    if error.reason == "E_QUOTA":
+        return error.data.get("limit") not in _TRANSFER_LIMITS
+    if error.reason == "E_STORAGE":
+        return "the database" in error.message and ";" not in error.message
+    return not isinstance(error, SettingInvalid)
 
 
 def _terminal_message(error: NudgeError, verb: str) -> str:
@@ -248,6 +266,8 @@ def _terminal_message(error: NudgeError, verb: str) -> str:
     option = "--scope-env-match" if field.startswith(_ENV_MATCH) else _OPTIONS.get(field.partition("[")[0])
     if option is not None and message.startswith(f"{field}: "):
         message = option + message[len(field) :]
+    if error.reason == "E_SECRET_REJECTED" and verb == "set" and field.startswith("value"):
+        return f"{message.partition('; ')[0]}; to keep it anyway, add --allow-secret"
     for phrase, words in _PHRASES.get(verb, {}).items():
         message = message.replace(phrase, words)
     return message
@@ -301,8 +321,14 @@ def flush_stdout() -> None:
 def silence_stdout() -> int:
     """Point stdout at the null device, since the interpreter flushes it at exit and would report the closed pipe.
     Return the exit code."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    _silence(sys.stdout)
     return EXIT_BROKEN_PIPE
+
+
+def _silence(stream: TextIO) -> None:
+    """Drop what the stream has buffered and gets from now on: an error while the interpreter flushes it at exit would
+    change the exit code."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _report_output_failed(error: OutputFailed) -> int:

@@ -11,7 +11,7 @@ from nudge import config, limits, locks, paths
 from nudge import switches as switch
 from nudge.cli import output, params
 from nudge.cli.app import verb
-from nudge.cli.output import EXIT_NO_SERVER, EXIT_NOT_FOUND, EXIT_OK, EXIT_REFUSED, Console, Pen
+from nudge.cli.output import EXIT_NO_SERVER, EXIT_OK, EXIT_REFUSED, Console, Pen
 from nudge.cli.params import Parsed, option
 from nudge.cli.plain import Invocation
 from nudge.cli.prompts import ask, can_ask, yes_option
@@ -231,7 +231,8 @@ def _history_text(answer: Status) -> str:
     if not history:
         return "-"
     if history.get("read_only"):
-        return f"read-only: {_text(history['read_only'])}"
+        state = "read-only" if history.get("readable", True) else "not readable"  # an older server does not say
+        return f"{state}: {_text(history['read_only'])}"
     days = (history.get("retention") or {}).get("days", {}).values()
     kept = f", kept for {min(days)} to {max(days)} days by type" if days else ""
     return f"{format_size(history.get('bytes', 0))}{kept}"
@@ -286,7 +287,19 @@ _FORMATTERS: dict[str, Callable[[Status], str]] = {
 def stop(invocation: Invocation, force: bool, forget: bool) -> int:
     """The next command that needs a server starts one. A server that runs inside a client is stopped only with
     --force."""
-    return stop_server(invocation.console, invocation.observer(), force=force, forget=forget)
+    kept_before = _previous_session_time()
+    code = stop_server(invocation.console, invocation.observer(), force=force, forget=forget)
+    if forget and not invocation.as_json and _previous_session_time() not in (None, kept_before):
+        invocation.console.show(["bring the forgotten hints back with: nudge import --previous"])
+    return code
+
+
+def _previous_session_time() -> int | None:
+    """Return when hints were kept for `nudge import --previous`, in nanoseconds; None when there are none."""
+    try:
+        return os.stat(os.path.join(paths.runtime_dir(), paths.PREVIOUS)).st_mtime_ns
+    except OSError:
+        return None
 
 
 def stop_server(console: Console, client: Client, *, force: bool, forget: bool) -> int:
@@ -394,7 +407,7 @@ _TOKEN_TIMEOUT = 2.0  # seconds in which a server notices that its token is gone
 def token(invocation: Invocation) -> int:
     """Send it in the header `Authorization: Bearer TOKEN`. Needs a running server."""
     if invocation.observer().status() is None:
-        raise Unavailable("no server is running; start one with: nudge serve")
+        raise Unavailable("no server is running; start one with: nudge serve --daemon")
     value = poll_until(partial(endpoint.read_token, paths.runtime_dir()), _TOKEN_TIMEOUT, 0.05)
     if value is None:
         raise Unavailable("the server is running, but its token cannot be read; see: nudge doctor")
@@ -416,8 +429,8 @@ _LEVEL_STYLES = {"ok": "green", "warn": "yellow", "fail": "red", "fixed": "cyan"
 )
 @yes_option
 def doctor(invocation: Invocation, fix: bool, yes: bool) -> int:
-    """Prints one line for each check: ok, warn or fail, and the fix. Exit code 3 when a check fails, 1 when --fix could
-    not fix a warning."""
+    """Prints one line for each check: ok, warn or fail, and the fix. Exit code 3 when a check fails, with
+    --fix when one still fails."""
     from nudge import doctor as checks
 
     console = invocation.console
@@ -432,12 +445,11 @@ def doctor(invocation: Invocation, fix: bool, yes: bool) -> int:
         "fixed": [{"check": check, "did": did} for check, did in fixed],
     }
     console.result(result, _doctor_lines(console.pen, findings, fixed))
-    fixed_nothing = fix and not fixed and any(finding.level != checks.OK for finding in findings)
-    if fixed_nothing:
+    if fix and not fixed and any(finding.level != checks.OK for finding in findings):
         was_asked = can_ask() and any(finding.question is not None for finding in findings)
         reason = "" if was_asked else ": the problems above cannot be fixed automatically"
         console.note(f"nothing was changed{reason}")
-    return EXIT_REFUSED if failed else EXIT_NOT_FOUND if fixed_nothing else EXIT_OK
+    return EXIT_REFUSED if failed else EXIT_OK
 
 
 def _confirm_repair(question: str, *, yes: bool) -> bool:

@@ -248,7 +248,7 @@ def _interval(interval: dict[str, float | None]) -> str:
     metavar="[TRANSCRIPT]...",
     nargs=-1,
     type=click.Path(),
-    help="Transcripts, or directories of them (default: ~/.claude/projects).",
+    help="Transcripts, or directories of them (default: ~/.claude/projects, or projects in CLAUDE_CONFIG_DIR).",
 )
 def replay(invocation: Invocation, paths_given: tuple[str, ...]) -> int:
     """Reads the transcripts in order of time. Prints how many failures were known by then, how many commands it took to

@@ -56,8 +56,8 @@ _client_argument = click.argument(
 )
 @yes_option
 def connect(invocation: Invocation, name: str | None, print_only: bool, yes: bool) -> int:
-    """Prints the change to the files of the client, and asks for confirmation. Without CLIENT, prints all clients and
-    whether they are connected."""
+    """Prints the change to the files of the client, and asks for confirmation. Without CLIENT, lists the clients
+    that it can connect and any others it finds, and what is connected."""
     if name is None:
         return _list_clients(invocation)
     client = registry.get(name)
@@ -351,7 +351,7 @@ def record(invocation: Invocation) -> int:
     metavar="[DIR]",
     required=False,
     type=click.Path(file_okay=False),
-    help="Directory of the transcripts (default: ~/.claude/projects).",
+    help="Directory of the transcripts (default: ~/.claude/projects, or projects in CLAUDE_CONFIG_DIR).",
 )
 @option("--dry-run", is_flag=True, help="Count the events by type, and record nothing.")
 @option("--since", type=TIME, metavar="DATE", help="Only events since this date or time.")

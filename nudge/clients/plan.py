@@ -119,6 +119,7 @@ class FileChange:
     mark: Mark | None = None  # how to undo it
     directories: list[str] = field(default_factory=list)  # that are removed with the file
     commands: Sequence[Command] = ()  # commands of the client that make the same change
+    client: str = ""  # the name of the client, where it is known
 
     @property
     def path(self) -> str:
@@ -135,7 +136,7 @@ def connect(
         variables[client.home_variable] = moved
     changes = (_connect(file, connected_files, variables) for file in client.config_files(home, executable))
     return [
-        replace(change, commands=client.own_commands(change, home, executable))
+        replace(change, commands=client.own_commands(change, home, executable), client=client.name)
         for change in changes
         if change is not None
     ]
@@ -259,6 +260,7 @@ def _apply(change: FileChange, connected_files: ConnectedFiles) -> None:
     elif change.commands:
         for command in change.commands:
             _run(command)
+        _check_commands(change)
     else:
         connected_files.note(change.path, change.mark)  # first: a mark that fits no file does no harm
         config_files.write(change.path, change.after)
@@ -266,6 +268,20 @@ def _apply(change: FileChange, connected_files: ConnectedFiles) -> None:
         connected_files.note(change.path, None)
     elif change.commands:
         connected_files.note(change.path, change.mark)
+
+
+def _check_commands(change: FileChange) -> None:
+    """Raise NudgeError when the client's commands ended well, but did not make the change."""
+    try:
+        is_done = change.file.is_wired(config_files.read(change.path) or "")
+    except Malformed:
+        is_done = False
+    if not is_done:
+        parts, name = " and ".join(change.file.parts), config_files.shown(change.path)
+        raise NudgeError(
+            f"{' '.join(change.commands[-1])}: it reports success, but the {parts} is not in {name}; add it by hand, "
+            f"as printed by: nudge connect {change.client} --print"
+        )
 
 
 def _run(command: Command) -> None:

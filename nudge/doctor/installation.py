@@ -176,8 +176,12 @@ def check_memory_tools(snapshot: Snapshot) -> Iterator[Finding]:
 def check_wiring(snapshot: Snapshot) -> Iterator[Finding]:
     """A client starts one server for each name: the same name in two places is one server, two names are two."""
     ours: dict[str, dict[str, ConfigEntry]] = {}
+    with_hooks: dict[str, AgentClient] = {}
     for client, entry in _entries(snapshot):
-        if entry.kind != HOOK_ENTRY and _is_nudge(entry):
+        if entry.kind == HOOK_ENTRY:
+            if executable.is_our_hook(entry.command):
+                with_hooks[client.title] = client
+        elif _is_nudge(entry):
             ours.setdefault(client.title, {})[entry.name] = entry
     for title, by_name in ours.items():
         if len(by_name) > 1:
@@ -186,7 +190,11 @@ def check_wiring(snapshot: Snapshot) -> Iterator[Finding]:
             yield warn("wiring", message, _remove_command(last))
         else:
             yield ok("wiring", f"{title} starts it as {next(iter(by_name))}")
-    if not ours:
+    for title, client in with_hooks.items():
+        if title not in ours:
+            message = f"{title} has the hooks of Nudge, but not its MCP server: its agents have no tools of Nudge"
+            yield warn("wiring", message, f"nudge connect {client.name}")
+    if not ours and not with_hooks:
         yield ok("wiring", "no client here starts it yet; for Claude Code: nudge connect claude-code")
 
 

@@ -13,11 +13,12 @@ from typing import Any
 from nudge import config, limits, paths
 from nudge.doctor.files import chmod, clear_leftovers, remove
 from nudge.doctor.model import Finding, Snapshot, edit_command, fail, ok, warn
+from nudge.errors import SettingInvalid
 from nudge.ipc import endpoint, holder
 from nudge.ipc.endpoint import Endpoint, is_port_free
 from nudge.setting_table import SETTINGS
 
-_OTHER_VARIABLES = ("NUDGE_RUNTIME_DIR", "NUDGE_CONFIG", "NUDGE_TEST_LONG")  # known, but no settings
+_OTHER_VARIABLES = ("NUDGE_RUNTIME_DIR", "NUDGE_CONFIG")  # known, but no settings
 _NEAR = 0.85  # similarity from 0 to 1; one wrong or missing letter in NUDGE_PORT is 0.89
 
 # The settings
@@ -45,9 +46,7 @@ def _setting_warnings(snapshot: Snapshot) -> Iterator[Finding]:
         for difference in config.differences(snapshot.environ, port=snapshot.status.get("port")):
             message = f"the running server does not use your setting {difference}"
             yield warn("settings", message, "nudge stop, then start it again")
-        for difference in config.file_differences(snapshot.environ):
-            message = f"the running server does not use {difference}"
-            yield warn("settings", message, "nudge stop, then nudge serve with that value as a flag")
+        yield from _file_warnings(snapshot.environ)
         for member in snapshot.status.get("members") or ():
             for difference in member.get("differs") or ():
                 message = (
@@ -58,6 +57,18 @@ def _setting_warnings(snapshot: Snapshot) -> Iterator[Finding]:
     else:  # a server reports them in its status
         for warning in snapshot.settings.warnings:
             yield warn("settings", warning, "nothing to do: the next start ignores it")
+
+
+def _file_warnings(environ: Mapping[str, str]) -> Iterator[Finding]:
+    """The values in `config.toml` that the session replaces, and one among them that does not parse."""
+    try:
+        differences = config.file_differences(environ)
+    except SettingInvalid as error:
+        yield fail("settings", error.message, edit_command(paths.config_file(environ)))
+        return
+    for difference in differences:
+        message = f"the running server does not use {difference}"
+        yield warn("settings", message, "nudge stop, then nudge serve with that value as a flag")
 
 
 def _misspelled_variables(environ: Mapping[str, str]) -> Iterator[Finding]:

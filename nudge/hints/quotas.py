@@ -16,7 +16,7 @@ from nudge.security.secrets import find_secret
 
 _SHORTEST_SECRET = 8  # characters; no rule matches a shorter text, and a value may have thousands of them
 _ASSIGNED_CHARS = 1_024  # characters of a value that are searched again after its key: 1 ms per kilobyte
-_OVERRIDE = 'to keep it all the same, say so: meta.sensitivity "secret", or --allow-secret'
+_OVERRIDE = 'to keep it anyway, set meta.sensitivity to "secret"'
 _NO_OVERRIDE = "only the value may hold one"
 
 

@@ -143,6 +143,7 @@ class Upkeep:
         return {
             "bytes": sum(map(os.path.getsize, files)),
             "read_only": self._database.reason,
+            "readable": self._database.readable,
             "retention": self._retention.to_wire(),
             "spool": spool.counts(self._directory),
             "warning": self._database.warning,

@@ -112,3 +112,16 @@ def test_a_backup_of_a_damaged_database_fails(machine: Machine) -> None:
 def recorded(number: int) -> dict[str, Any]:
     event = {"event_id": f"e{number}", "session_id": "s", "timestamp": 1_794_000_000 + number, "type": "command"}
     return {**event, "client": "unknown", "cwd": "/", "project": "p", "content": f"recorded {number}", "metadata": {}}
+
+
+def test_a_file_that_is_no_database(machine: Machine) -> None:
+    """What needs the history is refused with the command that says more; `status` says that it cannot be read."""
+    database = Path(config.database_file(machine.environ))
+    database.parent.mkdir(parents=True, exist_ok=True)
+    database.write_bytes(b"no database" * 1_000)
+    for words in (("search", "x"), ("remember", "a lesson")):
+        failed = machine.cli(*words)
+        assert failed.returncode == 3 and "E_STORAGE" in failed.stderr
+        assert failed.stderr.endswith("; see: nudge doctor\n")
+    [line] = [line for line in machine.cli("status").stdout.splitlines() if line.startswith("history ")]
+    assert line.split(maxsplit=1)[1].startswith("not readable: ")

@@ -11,16 +11,15 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import httpx2
-import mcp_types as types
 import pytest
-from mcp import Client, MCPError, StdioServerParameters, stdio_client
+from mcp import Client, MCPError, StdioServerParameters, stdio_client, types
 from mcp.client.streamable_http import streamable_http_client
 from mcp.server.connection import Connection
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import Server
 from mcp.server.runner import serve_one
 from mcp.shared.inbound import InboundLadderRejection, InboundModernRoute, classify_inbound_request
-from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_HANDSHAKE_VERSION
+from mcp.types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_HANDSHAKE_VERSION
 
 from nudge.server.mcp_sdk import _Exchange
 from tests.contract.ways import Served, served

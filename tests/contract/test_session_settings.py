@@ -311,6 +311,10 @@ def test_a_line_of_the_file_that_the_session_does_not_use_is_reported(machine: M
     assert machine.json("status")["differences"] == []
     written.write_text('max_hints = "many"\n')
     assert "max_hints" in machine.json("status")["differences"][0]
+    done = machine.cli("doctor", "--json")
+    [found] = [found for found in json.loads(done.stdout)["findings"] if found["check"] == "settings"]
+    assert done.returncode == 3 and found["level"] == "fail" and found["fix"] == f"${{EDITOR:-vi}} {written}"
+    assert found["message"].startswith(f"max_hints in {written}: must be ")
 
 
 @pytest.mark.parametrize(

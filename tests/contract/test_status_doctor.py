@@ -174,12 +174,16 @@ def test_forget_counts_what_goes_and_what_stays(machine: Machine) -> None:
     loses nothing leaves the hints of the one before it for `import --previous`."""
     machine.json("set", "a", "b", "c", "--global")
     machine.json("set", "a", "short", "c", "--global", "--ttl", "PT1H")
-    assert machine.cli("stop", "--forget").stdout.rstrip().endswith("; 1 hint forgotten; 1 with a ttl stays")
+    first, back = machine.cli("stop", "--forget").stdout.splitlines()
+    assert first.endswith("; 1 hint forgotten; 1 with a ttl stays")
+    assert back == "bring the forgotten hints back with: nudge import --previous"
     machine.json("set", "a", "later", "c", "--global", "--ttl", "PT1H")
     ended = machine.json("stop", "--forget")
     assert (ended["forgotten"], ended["kept"]) == (0, 2)
     assert machine.json("import", "--previous")["imported"] == 1
     assert machine.cli("get", "a", "b", "--value-only").stdout == "c\n"
+    machine.json("delete", "a", "b")
+    assert "import --previous" not in machine.cli("stop", "--forget").stdout  # nothing was kept this time
 
 
 def test_forget_without_a_server(machine: Machine) -> None:

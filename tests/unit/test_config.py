@@ -78,7 +78,8 @@ def test_a_key_that_does_not_parse_names_itself_and_its_file(tmp_path: Path, nam
     """The error names the key and the file, not a variable that was never set."""
     with pytest.raises(SettingInvalid) as refused:
         loaded(tmp_path, f"{name} = {value}")
-    assert refused.value.field == f"{name} in {tmp_path / 'config.toml'}"
+    assert refused.value.message.startswith(f"{name} in {tmp_path / 'config.toml'}: ")
+    assert refused.value.to_wire()["data"]["field"] == refused.value.field == name
 
 
 @pytest.mark.parametrize("content", [b"port = ", b"\xff"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
@@ -413,7 +414,7 @@ def test_a_surprise_is_one_line(run: Run, monkeypatch: pytest.MonkeyPatch, capsy
 
     monkeypatch.setattr(hook, "resolve", fail)
     assert run(PROMPT) == 1
-    assert capsys.readouterr().err == "nudge record: cannot record this event (RuntimeError); see: nudge doctor\n"
+    assert capsys.readouterr().err == "nudge record: cannot record this event (internal error); see: nudge doctor\n"
 
 
 # Sessions begin
@@ -524,7 +525,7 @@ def test_a_failing_injection_does_not_fail_the_hook(
     monkeypatch.setitem(sys.modules, "nudge.usecases.session_start", ModuleType("nudge.usecases.session_start"))
     assert run(START) == 0
     out, err = capsys.readouterr()
-    assert out == "" and "no context for this session (ImportError)" in err and len(spooled(runtime)) == 1
+    assert out == "" and "no context for this session (internal error)" in err and len(spooled(runtime)) == 1
 
 
 def test_no_server_is_started_against_the_setting(run: Run, started: list[str]) -> None:
@@ -548,11 +549,11 @@ def test_a_server_that_cannot_be_started_is_no_failure(
     """The next command tries again."""
 
     def fail(_: str) -> None:
-        raise OSError("no more processes")
+        raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
 
     monkeypatch.setattr(spawn, "start_server", fail)
     assert run(START) == 0
-    assert "no server was started (OSError)" in capsys.readouterr().err
+    assert f"no server was started ({os.strerror(errno.EAGAIN)})" in capsys.readouterr().err
 
 
 def test_only_a_session_starts_a_server(run: Run, started: list[str]) -> None:
@@ -593,11 +594,11 @@ def test_recording_loads_nothing_heavy() -> None:
     assert not top_levels(loaded) & (HEAVY | {"hashlib", "argparse", "sqlite3", "tomllib", "threading"})
 
 
-def in_a_process(runtime: str, raw: bytes, **environ: str) -> subprocess.CompletedProcess[bytes]:
+def in_a_process(runtime: str, raw: bytes, redirect: str = "", **environ: str) -> subprocess.CompletedProcess[bytes]:
     script = "from nudge import hook; hook.run()"
     environ |= {"NUDGE_RUNTIME_DIR": runtime, "NUDGE_CONFIG": "/nonexistent", "PYTHONPATH": str(ROOT)}
     # Without site: Python itself fails on an installation's .pth file whose path the environment cannot spell.
-    command = [sys.executable, "-S", "-c", script]
+    command = ["sh", "-c", f'exec "$@" {redirect}', "sh", sys.executable, "-S", "-c", script]
     return subprocess.run(command, input=raw, capture_output=True, env=environ, check=False)
 
 
@@ -649,3 +650,28 @@ def test_a_real_process_says_what_it_has_to(runtime: str) -> None:
     failed = in_a_process(runtime, b"{")
     assert (begun.returncode, begun.stdout.decode(), begun.stderr) == (0, "# Grün\n", b"")
     assert (failed.returncode, failed.stdout, failed.stderr) == (1, b"", b"nudge record: stdin is not a JSON object\n")
+
+
+@pytest.mark.parametrize("redirect", [">&-", "| true"])
+def test_a_client_that_reads_no_output(runtime: str, redirect: str) -> None:
+    """A closed stdout is nothing to report: the client does not want the context."""
+    answers = answering("# Context " * 10_000, record=result({"id": 1, "tell": "a line"}))
+    with FakePrimary(runtime, answers) as primary:
+        done = in_a_process(runtime, json.dumps(START).encode(), redirect)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert [call["op"] for call in primary.calls] == ["nudge.record", "nudge.inject"] and spooled(runtime) == []
+
+
+def test_a_closed_stderr_is_no_stdout(runtime: str) -> None:
+    """The agent reads stdout: an error is not printed there."""
+    failed = in_a_process(runtime, b"{", "2>&-")
+    assert (failed.returncode, failed.stdout) == (1, b"")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
+def test_an_output_that_cannot_be_written(runtime: str) -> None:
+    """The reason in words, once for each text."""
+    with FakePrimary(runtime, answering()):
+        done = in_a_process(runtime, json.dumps(START).encode(), ">/dev/full")
+    assert done.returncode == 0
+    assert done.stderr.decode() == f"nudge record: cannot write the output: {os.strerror(errno.ENOSPC)}\n"

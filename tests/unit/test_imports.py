@@ -4,8 +4,12 @@ storage. Domains do not import each other; the leaves are below all of them."""
 from __future__ import annotations
 
 import ast
+import re
+import sys
+import tomllib
 from collections.abc import Iterator
 from functools import cache
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -110,6 +114,18 @@ def forbidden_imports(module: str, source: str) -> list[str]:
 
 def libraries(source: str) -> set[str]:
     return {name.partition(".")[0] for name in imports(source)}
+
+
+def test_every_library_is_a_listed_dependency() -> None:
+    """What is imported is listed in pyproject.toml, also where another dependency brings it along, and in README's
+    table. `_sha2` is in the standard library of later versions only."""
+    imported = set().union(*map(libraries, modules().values())) - set(sys.stdlib_module_names) - {"nudge", "_sha2"}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    listed = {re.split("[<>=]", line)[0] for line in project["dependencies"]}
+    distributions = packages_distributions()
+    assert {distributions[name][0].lower().replace("_", "-") for name in imported} == listed
+    table = (ROOT / "README.md").read_text().partition("## Dependencies\n")[2].partition("\n## ")[0]
+    assert set(re.findall(r"^\| `([^`]+)` \|", table, re.MULTILINE)) == listed
 
 
 def test_every_package_is_in_the_table() -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Sequence
 
 import pytest
 
@@ -107,9 +108,10 @@ def test_version(nudge: Nudge, words: list[str]) -> None:
         (["get", "a", "b", "-1"], "nudge get: unexpected argument '-1'; quote a value that contains spaces"),
         (["get", "a", "b", "--valueonly"], "nudge get: unknown option '--valueonly'; did you mean: --value-only"),
         (["get", "a", "b", "--value"], "nudge get: unknown option '--value'; did you mean: --value-only"),
+        (["get", "a", "b", "--zzz=1"], "nudge get: unknown option '--zzz'; see: nudge get --help"),
         (
-            ["get", "a", "b", "--zzz=1"],
-            "nudge get: unknown option '--zzz'; see: nudge get --help; a value that starts with - goes after --",
+            ["search", "x", "--zzz"],
+            "nudge search: unknown option '--zzz'; see: nudge search --help; a value that starts with - goes after --",
         ),
         (
             ["set", "a", "b", "-v"],
@@ -227,4 +229,18 @@ def test_ctrl_c_is_130(nudge: Nudge, server: Server) -> None:
     """click's own exit code for it is 1, which means "not found" here."""
     server.answers["nudge.list_components"] = KeyboardInterrupt()
     outcome = nudge("ls")
+    assert (outcome.code, outcome.out, outcome.err) == (130, "", "")
+
+
+@pytest.mark.parametrize("words", [("--version",), ("get", "--help")])
+def test_ctrl_c_while_the_line_is_parsed_is_130(
+    nudge: Nudge, monkeypatch: pytest.MonkeyPatch, words: Sequence[str]
+) -> None:
+    """These options print before a verb runs."""
+
+    def interrupt(_: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("nudge.cli.output.print_line", interrupt)
+    outcome = nudge(*words)
     assert (outcome.code, outcome.out, outcome.err) == (130, "", "")

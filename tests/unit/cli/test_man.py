@@ -5,6 +5,7 @@ import subprocess
 
 import pytest
 
+from nudge.cli import output
 from nudge.cli.app import load_command
 from nudge.cli.verbs import Verb, shown_verbs
 
@@ -19,6 +20,8 @@ def test_the_program_has_a_page(nudge: Nudge) -> None:
     assert page.startswith('.TH "NUDGE" "1" ')
     assert all(f"\\fBnudge {verb.name}\\fR".replace("-", "\\-") in page for verb in shown_verbs())
     assert ".SH EXIT STATUS" in page and ".SH ENVIRONMENT" in page
+    codes = {str(value) for name, value in vars(output).items() if name.startswith("EXIT_")}
+    assert all(f".TP\n\\fB{code}\\fR\n" in page for code in codes)
 
 
 @pytest.mark.parametrize("verb", list(shown_verbs()), ids=lambda verb: verb.name)

@@ -347,11 +347,13 @@ def test_explain_draws_the_parts(nudge: Nudge, server: Server, monkeypatch: pyte
 
 
 def test_explain_of_nothing(nudge: Nudge, server: Server) -> None:
-    """Exit 1, as for whatever does not exist."""
+    """An empty list is an answer to words; an id or name that does not exist is exit 1."""
     nothing = {"items": [], "missing_ids": [], "errors": [], "metadata": {"query": "x"}}
     server.answers["nudge.memory_explain"] = nothing
     outcome = nudge("explain", "x")
-    assert outcome.code == 1 and "nudge memory list" in outcome.err
+    assert outcome.code == 0 and "nudge memory list" in outcome.err
+    server.answers["nudge.memory_explain"] = {**nothing, "errors": [{"code": "NOT_FOUND", "message": "no such"}]}
+    assert [nudge("explain", *what).code for what in (["m9"], ["9"], ["a/b"], ["x", "m9"])] == [1, 1, 1, 1]
 
 
 # One note

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nudge.cli import output
-from nudge.errors import Conflict, Invalid, NudgeError, SecretRejected
+from nudge.errors import Conflict, Invalid, NudgeError, QuotaExceeded, SecretRejected, StorageFailed
 from nudge.hints.quotas import SecretFinding
 from nudge.text import escape
 
@@ -62,7 +62,26 @@ def test_columns() -> None:
         (
             "set",
             SecretRejected(SecretFinding("value", "x").phrase(), field="value"),
-            "; to keep it anyway, add --allow-",
+            "value: looks like a secret (x); to keep it anyway, add --allow-secret\n",
+        ),
+        (
+            "set",
+            SecretRejected("looks like a secret (x); another version's advice", field="value.cmd"),
+            "value.cmd: looks like a secret (x); to keep it anyway, add --allow-secret\n",
+        ),
+        (
+            "set",
+            SecretRejected(SecretFinding("key", "x").phrase(), field="key"),
+            "key: looks like a secret (x); only the value may hold one\n",
+        ),
+        ("search", StorageFailed("the database failed: malformed"), "failed: malformed; see: nudge doctor\n"),
+        ("search", StorageFailed("the database is busy; try again"), "the database is busy; try again\n"),
+        ("connect", StorageFailed("cannot write x: disk full"), "cannot write x: disk full\n"),
+        ("export", QuotaExceeded("too many; wait", limit="transfers", max=8), "too many; wait\n"),
+        (
+            "set",
+            QuotaExceeded("it is full", limit="hints", max=8),
+            "full; make room with: nudge delete COMPONENT KEY\n",
         ),
         ("set", Invalid("such as PT2H or P1DT12H", field="meta.ttl"), "--ttl: such as 30d, 12h, PT2H or P1DT12H"),
         ("import", Invalid("such as PT2H or P1DT12H", field="a.meta.ttl"), "a.meta.ttl: such as PT2H or P1DT12H"),

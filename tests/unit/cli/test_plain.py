@@ -290,7 +290,7 @@ def test_get_text_that_stdout_cannot_carry(nudge: Nudge, server: Server) -> None
 
 SECRET = {
     "code": 40002,
-    "message": "value: looks like an AWS key; add --allow-secret",
+    "message": 'value: looks like an AWS key; to keep it anyway, set meta.sensitivity to "secret"',
     "data": {"reason": "E_SECRET_REJECTED", "field": "value"},
 }
 
@@ -543,11 +543,13 @@ def test_set_what_cannot_be_meant(nudge: Nudge, server: Server, words: list[str]
 
 
 def test_set_a_secret_is_refused_with_the_way_out(nudge: Nudge, server: Server) -> None:
-    """Exit 3, and one line with the code and the server's sentence, which names the flag that would let it pass."""
+    """Exit 3, and one line with the code and the server's finding, and the flag that would let it pass."""
     server.answers["nudge.set_hint"] = RemoteError(SECRET)
     outcome = nudge("set", "a", "b", "c")
     assert outcome.code == 3
-    assert outcome.err == "nudge: E_SECRET_REJECTED (40002): value: looks like an AWS key; add --allow-secret\n"
+    assert outcome.err == (
+        "nudge: E_SECRET_REJECTED (40002): value: looks like an AWS key; to keep it anyway, add --allow-secret\n"
+    )
 
 
 def test_set_flags_may_stand_anywhere(nudge: Nudge, server: Server) -> None:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from nudge import limits
+from tests.harness import TIMEOUT
 
 ROOT = Path(__file__).parents[3]
 COSTLY = (
@@ -100,14 +104,35 @@ def test_in_a_directory_that_is_gone(tmp_path: Path) -> None:
     assert done.returncode == 4 and done.stderr.count("\n") == 1
 
 
-def test_a_reader_that_leaves(tmp_path: Path) -> None:
-    """`nudge ... | head -1` ends without a word."""
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("line", ["completion bash", "-V", "--version", "get --version", "--help", "get --help"])
+def test_a_reader_that_leaves(tmp_path: Path, line: str, unbuffered: str) -> None:
+    """`nudge ... | head -1` ends without a word, also where an option prints while the line is parsed."""
     reader, writer = os.pipe()
     os.close(reader)
-    command = [sys.executable, "-m", "nudge", "completion", "bash"]
+    command = [sys.executable, "-m", "nudge", *line.split()]
+    environ = environment(tmp_path, PYTHONUNBUFFERED=unbuffered)
     with open(writer, "wb") as out:
-        done = subprocess.run(command, env=environment(tmp_path), stdout=out, stderr=subprocess.PIPE, check=False)
+        done = subprocess.run(command, env=environ, stdout=out, stderr=subprocess.PIPE, check=False)
     assert (done.returncode, done.stderr) == (141, b"")
+
+
+def test_an_interrupted_hook(tmp_path: Path) -> None:
+    """Ctrl-C while `nudge record` reads its event exits with 130 and prints nothing."""
+    command = [sys.executable, "-m", "nudge", "record"]
+    process = subprocess.Popen(
+        command,
+        env=environment(tmp_path),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdin is not None
+    process.stdin.write(b" " * limits.MIB)  # more than a pipe holds: it returns when the hook reads
+    process.stdin.flush()
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=TIMEOUT) == (b"", b"")
+    assert process.returncode == 130
 
 
 def test_a_closed_stdout(tmp_path: Path) -> None:
@@ -156,3 +181,47 @@ def test_stdin_that_cannot_be_read(tmp_path: Path, line: str, stdin: str, reason
     verb = line.partition(" -")[0].removesuffix(" api x")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(f"nudge {verb}: cannot read stdin: {reason}; ") and done.stderr.count("\n") == 1
+
+
+def in_shell(tmp_path: Path, line: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["sh", "-c", line.replace("nudge", f'"{sys.executable}" -m nudge', 1)],
+        env=environment(tmp_path, HOME=str(tmp_path)),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def break_codex(tmp_path: Path) -> None:
+    """Make `nudge connect codex` refuse: its configuration cannot be parsed."""
+    (tmp_path / ".codex").mkdir()
+    (tmp_path / ".codex" / "config.toml").write_text("[")
+
+
+LINES_WITH_NOTES = [
+    ("get a b --value-only", 4),
+    ("get a b --value-only -p 8799", 4),
+    ("get a b c", 2),
+    ("frobnicate", 2),
+    ("backfill nowhere", 2),
+    ("connect codex --yes", 3),
+]
+
+
+@pytest.mark.parametrize(("line", "code"), LINES_WITH_NOTES)
+def test_a_closed_stderr(tmp_path: Path, line: str, code: int) -> None:
+    """Errors are never printed to stdout, where `eval "$(nudge get ...)"` would run them."""
+    break_codex(tmp_path)
+    done = in_shell(tmp_path, f"nudge {line} 2>&-")
+    assert (done.returncode, done.stdout) == (code, "")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
+@pytest.mark.parametrize(("line", "code"), LINES_WITH_NOTES)
+def test_a_full_stderr(tmp_path: Path, line: str, code: int) -> None:
+    """The exit code is that of the command, although nobody reads the reason."""
+    break_codex(tmp_path)
+    done = in_shell(tmp_path, f"nudge {line} 2>/dev/full")
+    assert (done.returncode, done.stdout) == (code, "")

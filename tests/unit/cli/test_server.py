@@ -88,6 +88,9 @@ def test_status(nudge: Nudge, server: Server) -> None:
         ({"durability": "none"}, "durability  none: hints are only in the server's memory"),
         ({"durability": "none", "session": {"read_only": "a newer log"}}, "durability  read-only: a newer log"),
         ({"durability": "fsync"}, "durability  fsync"),
+        ({"history": {"read_only": "a newer Nudge"}}, "history     read-only: a newer Nudge"),
+        ({"history": {"read_only": "x", "readable": True}}, "history     read-only: x"),
+        ({"history": {"read_only": "malformed", "readable": False}}, "history     not readable: malformed"),
         ({"last_error": "the disk is \x1b[31mfull"}, "last error  the disk is \\x1b[31mfull"),
     ],
 )
@@ -305,7 +308,7 @@ def test_token_without_a_server(nudge: Nudge, server: Server) -> None:
     """A token that nobody would accept is not printed."""
     server.answers["nudge.status"] = None
     outcome = nudge("token")
-    assert (outcome.code, outcome.out) == (4, "")
+    assert (outcome.code, outcome.out) == (4, "") and outcome.err.endswith("start one with: nudge serve --daemon\n")
 
 
 def served(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
@@ -455,11 +458,11 @@ def test_fix(nudge: Nudge, found: list[list[Finding]]) -> None:
     }
 
 
-def test_a_fix_that_fixed_nothing_is_not_exit_0(nudge: Nudge, found: list[list[Finding]]) -> None:
-    """1 when only warnings are left, 3 with a failure; 0 when there was nothing to fix."""
+def test_a_fix_that_fixed_nothing_says_so(nudge: Nudge, found: list[list[Finding]]) -> None:
+    """The exit code is that of `nudge doctor`: 3 with a failure, 0 when only warnings are left."""
     found[:] = [[warn("port", "held", "lsof")]]
     outcome = nudge("doctor", "--fix")
-    assert outcome.code == 1 and "nothing was changed: the problems above cannot be fixed" in outcome.err
+    assert outcome.code == 0 and "nothing was changed: the problems above cannot be fixed" in outcome.err
     found[:] = [[fail("token", "open", "rm token", lambda: "")]]
     assert nudge("doctor", "--fix").code == 3
     found[:] = [[ok("lock", "free")]]

@@ -221,6 +221,25 @@ def test_a_claude_that_fails_says_why(nudge: Nudge, home: Path, bin_directory: P
     assert tree(home) == {}
 
 
+@pytest.mark.parametrize(
+    "state", [None, '{"mcpServers": {"nudge": {"command": "/old/nudge", "args": ["serve"]}}}', "{"]
+)
+def test_a_claude_that_does_nothing_is_reported(
+    nudge: Nudge, home: Path, bin_directory: Path, state: str | None
+) -> None:
+    """Its exit code is not believed: the file is read again. No hook is written for a server that is not there."""
+    script(bin_directory / "claude", "exit 0" if state != "{" else 'printf "{" > ~/.claude.json')
+    if state not in (None, "{"):
+        (home / ".claude.json").write_text(str(state))
+    before = tree(home)
+    outcome = nudge("connect", "claude-code", "--yes")
+    assert outcome.code == 3 and "✔" not in outcome.out
+    assert "the MCP server is not in ~/.claude.json" in outcome.err
+    assert outcome.err.endswith("as printed by: nudge connect claude-code --print\n")
+    assert state == "{" or tree(home) == before
+    assert not (home / ".claude" / "settings.json").exists()
+
+
 # By hand
 
 

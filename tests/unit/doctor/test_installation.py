@@ -197,6 +197,21 @@ def test_nudge_wired_twice(make: Make, tmp_path: Path) -> None:
     assert "nudge@market" in only(installation.check_wiring(make())).message
 
 
+@pytest.mark.parametrize("script", ["nudge-hook", "'/my data/nudge-hook'", "/usr/bin/nudge"])
+def test_hooks_without_the_server(make: Make, tmp_path: Path, script: str) -> None:
+    """A client that runs our hooks and does not start our server is named, with the command that adds it."""
+    hook = {"hooks": [{"type": "command", "command": f"{script} record"}]}
+    settings = {"hooks": {"Stop": [hook]}}
+    write(tmp_path / ".claude/settings.json", settings)
+    found = only(installation.check_wiring(make()))
+    assert (found.level, found.fix) == ("warn", "nudge connect claude-code") and "MCP server" in found.message
+    write(tmp_path / ".claude.json", {"mcpServers": {"nudge": {"command": "nudge", "args": ["serve"]}}})
+    assert levels(installation.check_wiring(make())) == ["ok"]
+    (tmp_path / ".claude.json").unlink()
+    write(tmp_path / ".claude/settings.json", {**settings, "enabledPlugins": {"nudge@market": True}})
+    assert levels(installation.check_wiring(make())) == ["ok"]
+
+
 @pytest.mark.parametrize(
     ("variable", "file", "content", "fix"),
     [

@@ -160,7 +160,7 @@ def test_a_variable_that_is_nearly_a_setting(make: Make) -> None:
     """A variable with almost the name of a setting is a warning with that name. Known variables are none, nor is one
     that may belong to another program."""
     known = {setting.variable: "1" for setting in SETTINGS}
-    others = {"NUDGE_RUNTIME_DIR": "/r", "NUDGE_CONFIG": "/c", "NUDGE_TEST_LONG": "1", "NUDGE_THEIRS": "1"}
+    others = {"NUDGE_RUNTIME_DIR": "/r", "NUDGE_CONFIG": "/c", "NUDGE_THEIRS": "1"}
     assert only(server.check_settings(make(environ={**known, **others}))).level == "ok"
     found = only(server.check_settings(make(environ={"NUDGE_MAX_HINT": "3"})))
     assert (found.level, found.fix) == ("warn", "unset NUDGE_MAX_HINT") and "NUDGE_MAX_HINTS?" in found.message

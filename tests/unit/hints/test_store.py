@@ -307,7 +307,7 @@ def test_secret_is_rejected(component: str, key: str, value: Any, meta: dict[str
 
 def test_rejection_tells_the_override() -> None:
     """Whoever means it is told how to say so."""
-    with pytest.raises(SecretRejected, match="--allow-secret"):
+    with pytest.raises(SecretRejected, match=r'to keep it anyway, set meta.sensitivity to "secret"$'):
         new_store().decide_set(NOW, "api", "k", AWS_KEY)
 
 
