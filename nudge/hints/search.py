@@ -54,20 +54,19 @@ class HintFilter:
         worded = [] if self.text is None else index.worded(self.text)
         group = self._smallest_group(index, worded)
         hints = index.ranked(now) if group is None else index.best_first(group, now)
+        if group is None and worded:
+            hints = (hint for hint in hints if hint.identity in worded[0])  # the cheapest test first
         live = (hint for hint in hints if hint.expires_at is None or now < hint.expires_at)
         if self.keys is None and self.tags is None and self.text is None:
             return live
         return (hint for hint in live if self._accepts(hint, index, worded))
 
-    def partial_candidates(
-        self, text: TextQuery, index: HintIndex, now: float, skip: Set[Identity]
-    ) -> Generator[None, None, Iterator[Hint]]:
+    def partial_candidates(self, text: TextQuery, index: HintIndex, now: float, skip: Set[Identity]) -> Iterator[Hint]:
         """Live hints that have some of the words of a question, are not in `skip` and pass the other filters;
-        those with the most and rarest words first."""
-        hints = yield from index.with_some_words(text.any_of, now)
+        those with the most and rarest words first. Lazy: the index must not change meanwhile."""
         return (
             hint
-            for hint in hints
+            for hint in index.with_some_words(text.any_of, now)
             if hint.identity not in skip
             and hint.live_at(now)
             and self._accepts_names(hint)
@@ -157,7 +156,7 @@ def search(
     whole = len(matches)
     if whole <= limit and filters.question is not None:
         identities = {hint.identity for hint, _ in matches}
-        some = yield from filters.partial_candidates(filters.question, index, now, identities)
+        some = filters.partial_candidates(filters.question, index, now, identities)
         matches += (yield from _select(some, None, context, limit + 1 - whole))[0]
     has_more, matches = len(matches) > limit, matches[:limit]
     entries: list[dict[str, Any]] = []
