@@ -21,7 +21,7 @@ from nudge.hints.model import Change, Hint, Identity
 from nudge.hints.ranking import ScoreOrder
 from nudge.words import content_words, has_word, split_words, stem
 
-Shelf = dict[Identity, Hint]
+HintsById = dict[Identity, Hint]
 WeightedWord = tuple[set[Identity], float]  # the hints that have it, and its weight
 
 _AFTER_ANY_WORD = chr(0x10FFFF)  # not in a word, and greater than any character that is
@@ -32,11 +32,11 @@ class HintIndex:
     """`apply` is the only method that changes which hints there are."""
 
     def __init__(self, hints: Iterable[Hint] = ()) -> None:
-        self._all: Shelf = {}
-        self._variants: dict[str, dict[str, Shelf]] = {}
+        self._all: HintsById = {}
+        self._variants: dict[str, dict[str, HintsById]] = {}
         self._sizes: dict[str, int] = {}
-        self._by_key: dict[str, Shelf] = {}
-        self._by_tag: dict[str, Shelf] = {}
+        self._by_key: dict[str, HintsById] = {}
+        self._by_tag: dict[str, HintsById] = {}
         self._env_names: dict[str, int] = {}  # environment variables in scopes, and in how many
         self._order = ScoreOrder()
         self._words = TextIndex()
@@ -64,13 +64,13 @@ class HintIndex:
         replaced = {*change.removals, *(hint.identity for hint in change.puts)}
         return HintIndex((*(hint for hint in self if hint.identity not in replaced), *change.puts))
 
-    def dismantle(self) -> None:
+    def free(self) -> None:
         """Free an index that is no longer read, hint by hint, on a worker thread: freed at once, thousands of hints
         would hold the interpreter lock for 15 ms."""
         self._order, self._words = ScoreOrder(), TextIndex()
         hints = list(self)
-        for shelves in (self._by_key, self._by_tag, self._variants, self._all):
-            shelves.clear()
+        for groups in (self._by_key, self._by_tag, self._variants, self._all):
+            groups.clear()
         while hints:
             hints.pop()
 
@@ -87,19 +87,19 @@ class HintIndex:
         return self._variants.keys()
 
     def component(self, component: str) -> Iterator[Hint]:
-        return (hint for shelf in self._variants.get(component, {}).values() for hint in shelf.values())
+        return (hint for group in self._variants.get(component, {}).values() for hint in group.values())
 
-    def keyed(self, keys: Iterable[str]) -> list[Shelf]:
+    def find_by_key(self, keys: Iterable[str]) -> list[HintsById]:
         return [self._by_key[key] for key in keys if key in self._by_key]
 
-    def tagged(self, tags: Iterable[str]) -> list[Shelf]:
+    def find_by_tag(self, tags: Iterable[str]) -> list[HintsById]:
         return [self._by_tag[tag] for tag in tags if tag in self._by_tag]
 
     def index_words(self) -> Generator[None, None, None]:
-        """Build the index of words, in slices. Must be done before `worded` is called."""
+        """Build the index of words, in slices. Must be done before `find_by_word` is called."""
         yield from self._words.build(self)
 
-    def worded(self, query: TextQuery) -> list[Set[Identity]]:
+    def find_by_word(self, query: TextQuery) -> list[Set[Identity]]:
         """Return the hints that have it for each word of a query, fewest first. Hints with more words than are indexed
         are in each group."""
         return self._words.find(query)
@@ -130,7 +130,7 @@ class HintIndex:
             yield from lighter[weight]
 
     def is_indexed(self, hint: Hint) -> bool:
-        """Whether `worded` knows all words of a hint."""
+        """Whether `find_by_word` knows all words of a hint."""
         return self._words.is_indexed(hint)
 
     def get(self, identity: Identity) -> Hint:
@@ -178,10 +178,10 @@ class HintIndex:
         hint = self._all.pop(identity, None)
         if hint is None:
             return
-        _take_off(self._by_key, hint.key, identity)
-        _take_off(self._variants[hint.component], hint.key, identity)
+        _remove_from_group(self._by_key, hint.key, identity)
+        _remove_from_group(self._variants[hint.component], hint.key, identity)
         for tag in hint.meta.get("tags", ()):
-            _take_off(self._by_tag, tag, identity)
+            _remove_from_group(self._by_tag, tag, identity)
         for name in hint.scope.env_names:
             self._env_names[name] -= 1
             if not self._env_names[name]:
@@ -193,12 +193,12 @@ class HintIndex:
         self._words.discard(hint)
 
 
-def _take_off(shelves: dict[str, Shelf], name: str, identity: Identity) -> None:
-    """Remove a hint from a shelf, and the shelf when it is empty, so that unused names do not pile up."""
-    shelf = shelves[name]
-    del shelf[identity]
-    if not shelf:
-        del shelves[name]
+def _remove_from_group(groups: dict[str, HintsById], name: str, identity: Identity) -> None:
+    """Remove a hint from a group, and the group when it is empty, so that unused names do not pile up."""
+    group = groups[name]
+    del group[identity]
+    if not group:
+        del groups[name]
 
 
 # Words
