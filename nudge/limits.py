@@ -70,7 +70,8 @@ STAGED_READ_BYTES = MIB  # read at once from the file in which an import in page
 HINTS_PER_SLICE = 500  # hints handled before the event loop gets its turn
 CHARS_PER_SLICE = 8 * KIB  # or so much text of theirs
 FIRST_REGEX_BLOCK, REGEX_BLOCK = 32, 512  # hints whose texts a regex searches at once
-RANKED_HINTS = 500  # from which on a commoner word of a question finds no more hints, and only ranks those
+RANKED_HINTS = 500  # hints with a word of a question; one that more have is common
+MAX_COMMON_WORDS = 8  # of a question: the rarest of them; the others find no hints and add no weight
 SORTED_GROUP = 500  # hints with a key or a tag that a query sorts; of more it takes the first in the order of all
 CHARS_PER_GLOB = 128  # what a glob in a scope counts for, beside what a match of it costs
 

@@ -202,7 +202,7 @@ def decide_import(
     for one in incoming:
         identities.add(one.hint.identity)
         current = index.live(one.hint.identity, now)
-        reason = one.refusal or ("expired" if not one.hint.live_at(now) else _why_it_stays(current, one, mode))
+        reason = one.refusal or ("expired" if not one.hint.live_at(now) else _skip_reason(current, one, mode))
         if reason:
             report.skip(one.hint, reason)
         else:
@@ -230,7 +230,7 @@ def _numbered_after(current: Hint, new: Hint) -> Hint:
     return replace(new, version=version, credits=current.credits)
 
 
-def _why_it_stays(current: Hint | None, new: IncomingHint, mode: str) -> str | None:
+def _skip_reason(current: Hint | None, new: IncomingHint, mode: str) -> str | None:
     if current is None or mode == "replace":
         return None
     if mode == "skip":

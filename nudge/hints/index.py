@@ -6,9 +6,12 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Collection, Generator, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
+from functools import reduce
 from math import log
+from operator import add
 from typing import Self
 
 from nudge import limits
@@ -18,8 +21,10 @@ from nudge.hints.model import Change, Hint, Identity
 from nudge.hints.ranking import ScoreOrder
 from nudge.words import content_words, has_word, split_words, stem
 
-Shelf = dict[Identity, Hint]
+HintsById = dict[Identity, Hint]
+WeightedWord = tuple[set[Identity], float]  # the hints that have it, and its weight
 
+_AFTER_ANY_WORD = chr(0x10FFFF)  # not in a word, and greater than any character that is
 _CHUNK = re.compile(r'"([^"]*)"?(\*?)|([^\s"]+)')
 
 
@@ -27,11 +32,11 @@ class HintIndex:
     """`apply` is the only method that changes which hints there are."""
 
     def __init__(self, hints: Iterable[Hint] = ()) -> None:
-        self._all: Shelf = {}
-        self._variants: dict[str, dict[str, Shelf]] = {}
+        self._all: HintsById = {}
+        self._variants: dict[str, dict[str, HintsById]] = {}
         self._sizes: dict[str, int] = {}
-        self._by_key: dict[str, Shelf] = {}
-        self._by_tag: dict[str, Shelf] = {}
+        self._by_key: dict[str, HintsById] = {}
+        self._by_tag: dict[str, HintsById] = {}
         self._env_names: dict[str, int] = {}  # environment variables in scopes, and in how many
         self._order = ScoreOrder()
         self._words = TextIndex()
@@ -59,13 +64,13 @@ class HintIndex:
         replaced = {*change.removals, *(hint.identity for hint in change.puts)}
         return HintIndex((*(hint for hint in self if hint.identity not in replaced), *change.puts))
 
-    def dismantle(self) -> None:
+    def free(self) -> None:
         """Free an index that is no longer read, hint by hint, on a worker thread: freed at once, thousands of hints
         would hold the interpreter lock for 15 ms."""
         self._order, self._words = ScoreOrder(), TextIndex()
         hints = list(self)
-        for shelves in (self._by_key, self._by_tag, self._variants, self._all):
-            shelves.clear()
+        for groups in (self._by_key, self._by_tag, self._variants, self._all):
+            groups.clear()
         while hints:
             hints.pop()
 
@@ -82,31 +87,50 @@ class HintIndex:
         return self._variants.keys()
 
     def component(self, component: str) -> Iterator[Hint]:
-        return (hint for shelf in self._variants.get(component, {}).values() for hint in shelf.values())
+        return (hint for group in self._variants.get(component, {}).values() for hint in group.values())
 
-    def keyed(self, keys: Iterable[str]) -> list[Shelf]:
+    def find_by_key(self, keys: Iterable[str]) -> list[HintsById]:
         return [self._by_key[key] for key in keys if key in self._by_key]
 
-    def tagged(self, tags: Iterable[str]) -> list[Shelf]:
+    def find_by_tag(self, tags: Iterable[str]) -> list[HintsById]:
         return [self._by_tag[tag] for tag in tags if tag in self._by_tag]
 
     def index_words(self) -> Generator[None, None, None]:
-        """Build the index of words, in slices. Must be done before `worded` is called."""
+        """Build the index of words, in slices. Must be done before `find_by_word` is called."""
         yield from self._words.build(self)
 
-    def worded(self, query: TextQuery) -> list[Set[Identity]]:
+    def find_by_word(self, query: TextQuery) -> list[Set[Identity]]:
         """Return the hints that have it for each word of a query, fewest first. Hints with more words than are indexed
         are in each group."""
         return self._words.find(query)
 
-    def with_some_words(self, words: Iterable[str], now: float) -> Generator[None, None, list[Hint]]:
-        """Return the hints that have any of the words, those with more and rarer words first, then by score. Hints with
-        more words than are indexed count as if they had all."""
-        weights = yield from self._words.weigh(words)
-        return self._order.heaviest_first(self, weights, now)
+    def with_some_words(self, words: Iterable[str], now: float) -> Iterator[Hint]:
+        """Yield the hints that have any of the words, those with more and rarer words first, then by score. Hints with
+        more words than are indexed count as if they had all. Lazy: the index must not change meanwhile.
+
+        Hints with a rare word are weighed at once. The others are taken in the order of all hints: those with all of
+        the common words as they come, so that mostly a few are looked at, and the rest by weight at the end. Of the
+        common words only the MAX_COMMON_WORDS rarest count.
+        """
+        weights, common = self._words.compute_weights(words)
+        most = _add_up(weight for _, weight in common)
+        heavy = [self.get(identity) for identity, weight in weights.items() if weight > most]
+        yield from sorted(self.best_first(heavy, now), key=lambda hint: -weights[hint.identity])
+        lighter: dict[float, list[Hint]] = {}
+        for hint in self.ranked(now) if common else ():
+            identity = hint.identity
+            weight = weights.get(identity, -1.0)
+            if weight < 0:
+                weight = _add_up([weight for group, weight in common if identity in group])
+            if weight == most:
+                yield hint
+            elif 0 < weight < most:
+                lighter.setdefault(weight, []).append(hint)
+        for weight in sorted(lighter, reverse=True):
+            yield from lighter[weight]
 
     def is_indexed(self, hint: Hint) -> bool:
-        """Whether `worded` knows all words of a hint."""
+        """Whether `find_by_word` knows all words of a hint."""
         return self._words.is_indexed(hint)
 
     def get(self, identity: Identity) -> Hint:
@@ -154,10 +178,10 @@ class HintIndex:
         hint = self._all.pop(identity, None)
         if hint is None:
             return
-        _take_off(self._by_key, hint.key, identity)
-        _take_off(self._variants[hint.component], hint.key, identity)
+        _remove_from_group(self._by_key, hint.key, identity)
+        _remove_from_group(self._variants[hint.component], hint.key, identity)
         for tag in hint.meta.get("tags", ()):
-            _take_off(self._by_tag, tag, identity)
+            _remove_from_group(self._by_tag, tag, identity)
         for name in hint.scope.env_names:
             self._env_names[name] -= 1
             if not self._env_names[name]:
@@ -169,12 +193,12 @@ class HintIndex:
         self._words.discard(hint)
 
 
-def _take_off(shelves: dict[str, Shelf], name: str, identity: Identity) -> None:
-    """Remove a hint from a shelf, and the shelf when it is empty, so that unused names do not pile up."""
-    shelf = shelves[name]
-    del shelf[identity]
-    if not shelf:
-        del shelves[name]
+def _remove_from_group(groups: dict[str, HintsById], name: str, identity: Identity) -> None:
+    """Remove a hint from a group, and the group when it is empty, so that unused names do not pile up."""
+    group = groups[name]
+    del group[identity]
+    if not group:
+        del groups[name]
 
 
 # Words
@@ -190,6 +214,8 @@ class TextIndex:
         self._by_stem: dict[str, set[str]] = {}
         self._words: dict[Identity, list[str]] = {}
         self._long: set[Identity] = set()  # hints with more than INDEXED_WORDS words
+        self._sorted_words: list[str] = []  # for prefixes; sorted again by the first that follows a change
+        self._is_sorted = False
 
     def build(self, index: HintIndex) -> Generator[None, None, None]:
         """Index all hints, in slices. A hint that is put while this pauses is added by `add`."""
@@ -212,18 +238,21 @@ class TextIndex:
         ]
         return sorted(groups, key=len)
 
-    def weigh(self, words: Iterable[str]) -> Generator[None, None, dict[Identity, float]]:
-        """Return a weight for each hint with any of the words: the more and the rarer its words, the higher. A hint
-        that is removed while this pauses may be among them."""
+    def compute_weights(self, words: Iterable[str]) -> tuple[dict[Identity, float], list[WeightedWord]]:
+        """Return the weights of the hints with a rare word, and the common words, rarest first. Each word that a hint
+        has adds to its weight: the rarer the word, the more."""
+        groups = sorted((self._with_any(self._spellings(word, is_prefix=False)) for word in words), key=len)
+        weighted = [(group, log(1 + len(self._words) / len(group))) for group in groups if group]
+        rare = [word for word in weighted if len(word[0]) <= limits.RANKED_HINTS]
+        common = weighted[len(rare) :][: limits.MAX_COMMON_WORDS]
         weights: dict[Identity, float] = {}
-        groups = (self._with_any(self._spellings(word, is_prefix=False)) for word in words)
-        for group in sorted(filter(None, groups), key=len):
-            weight = log(1 + len(self._words) / len(group))
-            is_full = len(weights) >= limits.RANKED_HINTS
-            for identity in weights.keys() & group if is_full else group:
+        for group, weight in rare:
+            for identity in group:
                 weights[identity] = weights.get(identity, 0.0) + weight
-            yield
-        return weights
+        for group, weight in common:
+            for identity in weights.keys() & group:
+                weights[identity] += weight
+        return weights, common
 
     def is_indexed(self, hint: Hint) -> bool:
         return hint.identity not in self._long
@@ -239,6 +268,7 @@ class TextIndex:
         for word in words:
             if word not in self._hints:
                 self._hints[word] = set()
+                self._is_sorted = False
                 self._by_stem.setdefault(stem(word), set()).add(word)
             self._hints[word].add(hint.identity)
 
@@ -247,19 +277,32 @@ class TextIndex:
             self._hints[word].discard(hint.identity)
             if not self._hints[word]:
                 del self._hints[word]
+                self._is_sorted = False
                 self._by_stem[stem(word)].discard(word)
                 if not self._by_stem[stem(word)]:
                     del self._by_stem[stem(word)]
         self._long.discard(hint.identity)
 
     def _spellings(self, word: str, *, is_prefix: bool) -> Iterable[str]:
-        if is_prefix:
-            return [spelling for spelling in self._hints if spelling.startswith(word)]
-        return self._by_stem.get(stem(word), ())
+        return self._with_prefix(word) if is_prefix else self._by_stem.get(stem(word), ())
 
-    def _with_any(self, words: Iterable[str]) -> Set[Identity]:
-        groups = [self._hints[word] for word in words]
+    def _with_prefix(self, prefix: str) -> Sequence[str]:
+        if not self._is_sorted:
+            words = dict.fromkeys(filter(self._hints.__contains__, self._sorted_words))
+            words.update(dict.fromkeys(self._hints))
+            self._sorted_words = sorted(words)  # linear when most of them were sorted before
+            self._is_sorted = True
+        first = bisect_left(self._sorted_words, prefix)
+        return self._sorted_words[first : bisect_left(self._sorted_words, prefix + _AFTER_ANY_WORD, first)]
+
+    def _with_any(self, words: Iterable[str]) -> set[Identity]:
+        groups = list(map(self._hints.__getitem__, words))
         return groups[0] if len(groups) == 1 and not self._long else self._long.union(*groups)
+
+
+def _add_up(weights: Iterable[float]) -> float:
+    """Add one by one, as the weights of hints with rare words are; `sum` rounds in another way from Python 3.12 on."""
+    return reduce(add, weights, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,19 +314,28 @@ class Term:
 
     def is_in(self, words: Sequence[str]) -> bool:
         *first, last = self.words
-        if not first and not self.is_prefix:
-            return stem(last) in map(stem, words)
+        if not first:
+            return any(self._ends_with(last, word) for word in words)
+        stems, expected, many = list(map(stem, words)), list(map(stem, first)), len(first)
         return any(
-            all(stem(expected) == stem(word) for expected, word in zip(first, words[at:], strict=False))
-            and self._ends_with(last, words[at + len(first)])
-            for at in range(len(words) - len(first))
+            stems[at] == expected[0] and stems[at : at + many] == expected and self._ends_with(last, words[at + many])
+            for at in range(len(words) - many)
         )
 
     def is_in_text(self, text: str) -> bool:
-        """`is_in` for a text. A single ASCII word is searched without splitting the text."""
-        word = self.words[0]
-        if len(self.words) == 1 and not self.is_prefix and word.isascii() and text.isascii():
-            return has_word(text.lower(), word)
+        """`is_in` for a text, which is split into words only if a look at it does not tell."""
+        if not text.isascii():
+            return self.is_in(split_words(text))
+        lowered, last = text.lower(), self.words[-1]
+        if len(self.words) == 1 and not self.is_prefix and last.isascii():
+            return has_word(lowered, last)
+        if (last if self.is_prefix else stem(last)[:-1]) not in lowered:  # the last letter of a stem may differ
+            return False
+        phrase = " ".join(self.words)
+        at = lowered.find(phrase)
+        end = at + len(phrase)
+        if at >= 0 and not lowered[at - 1 : at].isalnum() and (self.is_prefix or not lowered[end : end + 1].isalnum()):
+            return True
         return self.is_in(split_words(text))
 
     def _ends_with(self, last: str, word: str) -> bool:
@@ -318,12 +370,12 @@ class TextQuery:
 
     def matches(self, texts: Iterable[tuple[str, str]]) -> bool:
         """Whether each term is in one of the texts, which come with the names of their fields."""
-        split = [split_words(text) for _, text in texts]
-        return all(any(term.is_in(words) for words in split) for term in self.terms)
+        fields = [text for _, text in texts]
+        return all(any(term.is_in_text(text) for text in fields) for term in self.terms)
 
     def words_in(self, texts: Iterable[tuple[str, str]]) -> list[str]:
         """Those of `any_of` that are in the texts."""
-        stems = {stem(word) for _, text in texts for word in split_words(text)}
+        stems = set(map(stem, split_words("\n".join(text for _, text in texts))))
         return [word for word in self.any_of if stem(word) in stems]
 
     def first_field(self, texts: Iterable[tuple[str, str]]) -> str | None:

@@ -7,7 +7,7 @@ hints stays the same for a minute, so that a query can walk it and stop at the f
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from heapq import heapify, heappop
 from operator import attrgetter
@@ -128,11 +128,6 @@ class ScoreOrder:
         heapify(heap)
         while heap:
             yield heappop(heap)[1]
-
-    def heaviest_first(self, index: Iterable[Hint], weights: Mapping[Identity, float], now: float) -> list[Hint]:
-        self._refresh(index, now)
-        entries = [entry for identity in weights if (entry := self._entries.get(identity)) is not None]
-        return [entry.hint for entry in sorted(entries, key=lambda entry: (-weights[entry.hint.identity], entry.key))]
 
     def add(self, hint: Hint) -> None:
         if self._minute is not None:

@@ -51,23 +51,22 @@ class HintFilter:
 
         A small group is sorted as far as it is needed; a large one is picked from the order of all hints.
         """
-        worded = [] if self.text is None else index.worded(self.text)
-        group = self._smallest_group(index, worded)
+        by_word = [] if self.text is None else index.find_by_word(self.text)
+        group = self._smallest_group(index, by_word)
         hints = index.ranked(now) if group is None else index.best_first(group, now)
+        if group is None and by_word:
+            hints = (hint for hint in hints if hint.identity in by_word[0])  # the cheapest test first
         live = (hint for hint in hints if hint.expires_at is None or now < hint.expires_at)
         if self.keys is None and self.tags is None and self.text is None:
             return live
-        return (hint for hint in live if self._accepts(hint, index, worded))
+        return (hint for hint in live if self._accepts(hint, index, by_word))
 
-    def partial_candidates(
-        self, text: TextQuery, index: HintIndex, now: float, skip: Set[Identity]
-    ) -> Generator[None, None, Iterator[Hint]]:
+    def partial_candidates(self, text: TextQuery, index: HintIndex, now: float, skip: Set[Identity]) -> Iterator[Hint]:
         """Live hints that have some of the words of a question, are not in `skip` and pass the other filters;
-        those with the most and rarest words first."""
-        hints = yield from index.with_some_words(text.any_of, now)
+        those with the most and rarest words first. Lazy: the index must not change meanwhile."""
         return (
             hint
-            for hint in hints
+            for hint in index.with_some_words(text.any_of, now)
             if hint.identity not in skip
             and hint.live_at(now)
             and self._accepts_names(hint)
@@ -86,31 +85,31 @@ class HintFilter:
             return False
         return self.tags is None or any(tag in self.tags for tag in hint.meta.get("tags", ()))
 
-    def _accepts(self, hint: Hint, index: HintIndex, worded: list[Set[Identity]]) -> bool:
+    def _accepts(self, hint: Hint, index: HintIndex, by_word: list[Set[Identity]]) -> bool:
         if not self._accepts_names(hint):
             return False
         if self.text is None:
             return True
-        if not all(hint.identity in group for group in worded):
+        if not all(hint.identity in group for group in by_word):
             return False
         return (index.is_indexed(hint) and not self.text.has_phrases) or self.text.matches(hint.texts)
 
-    def _smallest_group(self, index: HintIndex, worded: list[Set[Identity]]) -> Iterable[Hint] | None:
+    def _smallest_group(self, index: HintIndex, by_word: list[Set[Identity]]) -> Iterable[Hint] | None:
         """Return the hints of the component, else the fewest of those with the keys, the tags or the rarest word; None
         if even those are many, or there is no filter."""
         if self.component is not None:
             return index.component(self.component)
-        shelves = [] if self.keys is None else [index.keyed(self.keys)]
-        shelves += [] if self.tags is None else [index.tagged(self.tags)]
-        fewest = min(shelves, key=lambda group: sum(map(len, group)), default=None)
+        groups = [] if self.keys is None else [index.find_by_key(self.keys)]
+        groups += [] if self.tags is None else [index.find_by_tag(self.tags)]
+        fewest = min(groups, key=lambda group: sum(map(len, group)), default=None)
         size = limits.SORTED_GROUP + 1 if fewest is None else sum(map(len, fewest))
-        if worded and len(worded[0]) <= min(size, limits.SORTED_GROUP):
-            return map(index.get, worded[0])
+        if by_word and len(by_word[0]) <= min(size, limits.SORTED_GROUP):
+            return map(index.get, by_word[0])
         if fewest is None or size > limits.SORTED_GROUP:
             return None
         if len(fewest) == 1:
             return fewest[0].values()
-        return {identity: hint for shelf in fewest for identity, hint in shelf.items()}.values()
+        return {identity: hint for group in fewest for identity, hint in group.items()}.values()
 
     def reasons(self, hint: Hint, *, is_partial: bool) -> list[str]:
         """Why a hint that passed was found."""
@@ -157,7 +156,7 @@ def search(
     whole = len(matches)
     if whole <= limit and filters.question is not None:
         identities = {hint.identity for hint, _ in matches}
-        some = yield from filters.partial_candidates(filters.question, index, now, identities)
+        some = filters.partial_candidates(filters.question, index, now, identities)
         matches += (yield from _select(some, None, context, limit + 1 - whole))[0]
     has_more, matches = len(matches) > limit, matches[:limit]
     entries: list[dict[str, Any]] = []
@@ -283,7 +282,7 @@ def _suggest(
     groups = [
         (hint for close_key in _close_names(key, keys) for hint in index.variants(component, close_key)),
         (hint for other in close for hint in index.variants(other, key)),
-        (hint for shelf in index.keyed([key]) for hint in sorted(shelf.values(), key=lambda hint: hint.identity)),
+        (hint for group in index.find_by_key([key]) for hint in sorted(group.values(), key=lambda hint: hint.identity)),
         (
             hint
             for other in close

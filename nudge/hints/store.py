@@ -71,7 +71,7 @@ class HintStore:
 
     def swap(self, index: HintIndex) -> HintIndex:
         """Use the index that `prepare` returned: readers see all of the change or nothing. Returns the former index,
-        for the caller to dismantle."""
+        for the caller to free."""
         replaced, self._index = self._index, index
         return replaced
 

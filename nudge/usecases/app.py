@@ -186,7 +186,7 @@ class App:
                 await self._replace_log(log, list(index), decision, call)
         replaced = self.session.store.swap(index)
         result = self._acknowledged(decision, call)
-        await asyncio.to_thread(replaced.dismantle)
+        await asyncio.to_thread(replaced.free)
         return result
 
     async def _replace_log(self, log: ChangeLog, hints: list[Hint], decision: Decision, call: Call) -> None:

@@ -1,5 +1,10 @@
 from __future__ import annotations
 
+import random
+from functools import reduce
+from itertools import pairwise
+from math import log
+from operator import add
 from typing import Any
 
 import pytest
@@ -7,8 +12,10 @@ import pytest
 from nudge import limits
 from nudge.context import Context
 from nudge.errors import Invalid
-from nudge.hints.ranking import order_key
+from nudge.hints.model import Hint
+from nudge.hints.ranking import OrderKey, order_key
 from nudge.hints.store import HintStore
+from nudge.words import split_words, stem
 
 from .builders import NOW, commit, finish, found_by, new_store, put
 
@@ -267,3 +274,89 @@ def test_among_many_hints_a_rare_word_decides(asked: HintStore) -> None:
         put(asked, f"c{number // 100}", f"k{number}", "run the ordinary service")
     put(asked, "shop", "rare", "the quokka service")
     assert partial_by(asked, "run the ordinary quokka service today", limit=2)[0] == ("rare", True)
+
+
+def test_a_question_among_many_equal_hints_is_ranked_by_its_words() -> None:
+    """Hints with more of the common words come first, then by score; a filter is applied to all, not to the first."""
+    store = new_store()
+    for number in range(2 * limits.RANKED_HINTS):
+        text = "run common text" if number % 2 else "run common"
+        put(store, f"c{number // 100}", f"k{number:04}", text, {"priority": 1 + number * 7 % 10})
+    put(store, "c0", "rare", "quokka", {"priority": 1})
+    put(store, "last", "only", "run", {"priority": 1})
+    hits = finish(store.query(NOW, text="run common text quokka", limit=100))["hints"]
+    ranked = sorted(
+        (hint for hint in store.hints() if b"text" in hint.blob.split()), key=lambda hint: order_key(hint, NOW)
+    )
+    assert [hit["key"] for hit in hits] == ["rare", *(hint.key for hint in ranked[:99])]
+    assert partial_by(store, "how do I run the tests", component="last") == [("only", True)]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_question_finds_what_a_scan_of_all_hints_finds(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With any of the words and in the same order, whether few or many have each word."""
+    chance = random.Random(seed)
+    if seed % 2:
+        monkeypatch.setattr(limits, "RANKED_HINTS", chance.randint(0, 30))
+    vocabulary = [f"{letter}word" for letter in "bcdfghjk"]
+    store = new_store()
+    for number in range(chance.randint(1, 60)):
+        words = [word for at, word in enumerate(vocabulary) if chance.random() < (at + 1) / 9]
+        put(store, "api", f"k{number}", " ".join(["any", *words]), {"priority": chance.randint(1, 10)})
+    finish(store.index_words())
+    for number in range(0, 20, 3):  # the index follows changes
+        put(store, "api", f"k{number}", " ".join(chance.sample(vocabulary, 3)))
+    for _ in range(10):
+        asked = [*chance.sample(vocabulary, chance.randint(2, 7)), "zebra", "quokka"]
+        assert found_by(store, text=" ".join(asked), limit=100) == _found_by_scan(store, asked)
+
+
+def _found_by_scan(store: HintStore, asked: list[str]) -> list[str]:
+    """All hints with any of the words; those with the greatest sum of the weights of their words first."""
+    words = {hint.key: set(hint.value.split()) for hint in store.hints()}
+    counts = {word: sum(word in others for others in words.values()) for word in asked}
+    rarest_first = sorted(filter(counts.get, counts), key=counts.__getitem__)  # one order: sums of floats depend on it
+
+    def key(hint: Hint) -> tuple[float, OrderKey]:
+        weights = [log(1 + len(words) / counts[word]) for word in rarest_first if word in words[hint.key]]
+        return -reduce(add, weights, 0.0), order_key(hint, NOW)
+
+    matching = [hint for hint in store.hints() if words[hint.key] & set(asked)]
+    return [f"{hint.component}/{hint.key}" for hint in sorted(matching, key=key)]
+
+
+def test_of_many_common_words_the_rarest_count() -> None:
+    """However many common words a question has, a hint with a rare word comes first, and the best of the others
+    follow."""
+    store = new_store()
+    common = [f"{letter}common" for letter in "bcdfghjklm"]
+    assert len(common) > limits.MAX_COMMON_WORDS
+    for number in range(limits.RANKED_HINTS + 10):
+        put(store, f"c{number // 100}", f"k{number}", " ".join(common), {"priority": 9 if number == 300 else 5})
+    put(store, "shop", "rare", f"quokka {' '.join(common)}", {"priority": 1})
+    put(store, "shop", "alone", "zebra", {"priority": 1})
+    question = " ".join([*common, "quokka", "zebra", "giraffe"])
+    assert partial_by(store, question, limit=3)[0] == ("rare", True)
+    assert ("k300", True) in partial_by(store, question, limit=3)
+    assert partial_by(store, question, component="shop") == [("rare", True), ("alone", True)]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_prefixes_and_phrases_find_what_a_scan_of_all_hints_finds(seed: int) -> None:
+    """Also after words were added and removed."""
+    chance = random.Random(seed)
+    vocabulary = ["run", "runs", "running", "rung", "test", "tests", "té", "te", "happy", "happily", "a", "ab", "zz"]
+    store = new_store()
+    for _ in range(12):
+        text = chance.choice([" ", "_", ", "]).join(chance.choices(vocabulary, k=4))
+        put(store, "c", f"k{chance.randint(1, 8)}", text)
+        prefix = chance.choice(["r", "run", "runn", "t", "te", "tes", "a", "z", "happ", "x"])
+        first, last = chance.choices(vocabulary, k=2)
+        split = {hint.key: split_words(hint.value) for hint in store.hints()}
+        starts = {key for key, words in split.items() if any(word.startswith(prefix) for word in words)}
+        wanted = [stem(word) for word in split_words(f"{first} {last}")]
+        adjacent = {key for key, words in split.items() if wanted in map(list, pairwise(map(stem, words)))}
+        keys = {"c", *split}  # component and keys are words, too: neither starts with a prefix from above
+        assert not any(key.startswith(prefix) for key in keys)
+        assert {hit.split("/")[1] for hit in found_by(store, text=f"{prefix}*", limit=100)} == starts
+        assert {hit.split("/")[1] for hit in found_by(store, text=f'"{first} {last}"', limit=100)} == adjacent
