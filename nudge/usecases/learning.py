@@ -32,7 +32,6 @@ from nudge.history.observations import COMMAND_TYPES, FILE_CHANGES
 from nudge.history.offers import Offer
 from nudge.history.store import is_new_event
 from nudge.storage.database import Database
-from nudge.text import quote
 from nudge.usecases.app import App
 from nudge.usecases.call import Call, InContext, Params, Project, ProjectName, Result, Text
 from nudge.usecases.freshness import digest_files, named_paths
@@ -382,18 +381,8 @@ def _command_of(hint: Hint) -> str:
 def _meta(job: str, offer: Offer, repo: str) -> dict[str, Any]:
     number = len(offer.support.sessions)
     return {
-        "reason": _reason(offer),
+        "reason": offer.hint_reason(),
         "confidence": min(round(0.3 + 0.1 * number, 1), _MAX_CONFIDENCE),
         "tags": [job],
         "scope": {"repo": repo},
     }
-
-
-def _reason(offer: Offer) -> str:
-    """The most detailed reason that a session's start shows uncut."""
-    number, failure = len(offer.support.sessions), f"failed #{offer.support.failure_id}"
-    worked = f"worked in {number} session{'s' * (number != 1)} #{offer.support.success_id}"
-    where = f"{worked}, where {quote(offer.fact.subject, limits.MAX_TOLD_COMMAND)} {failure}"
-    whole = f"{where} ({quote(offer.fact.error, limits.MAX_TOLD_ERROR)})"
-    texts = (whole, where, f"{worked}, where another {failure}")
-    return next(text for text in texts if len(text) <= limits.INJECTED_REASON_CHARS)
