@@ -160,11 +160,12 @@ async def _refresh_basis(app: App, hint: Hint, root: str) -> None:
 
 
 def _credit_delta(event: Mapping[str, Any]) -> int:
-    """1 for a command that worked, -1 for one that failed, 0 when that is not known."""
-    code = exit_code_of(event)
-    if code is None:
+    """1 for a command that worked, -1 for one that failed, 0 when that is not known. A command that reports failed
+    tests, findings or a timeout did not fail: it did what it is for."""
+    outcome = problems.outcome_of(event, 0) if exit_code_of(event) is not None else None
+    if outcome is None or problems.has_findings(outcome.error):
         return 0
-    return 1 if code == 0 else -1
+    return 1 if outcome.succeeded else -1
 
 
 def exit_code_of(event: Mapping[str, Any]) -> int | None:
