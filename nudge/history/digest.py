@@ -226,8 +226,8 @@ def _session_sections(
     connection: SqlConnection, project: str, session_id: str | None, now: float, place: Place
 ) -> list[_DigestSection]:
     rows = latest_sessions(connection, project, now, excluded=session_id)
-    live = [row for row in rows if row.is_live(now) and (row.intent or row.files)]
-    ended = [row for row in rows if not row.is_live(now) and row.is_worth_telling]
+    live = [row for row in rows if row.is_live(now) and live_text(row)]
+    ended = [row for row in rows if not row.is_live(now) and row.is_worth_telling and ended_text(row)]
     latest = _choose_ended(ended, place)
     near = _choose_live(live, place, latest)
     return [

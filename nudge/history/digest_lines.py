@@ -171,9 +171,8 @@ def live_line(row: SessionRow, now: float, place: Place) -> DigestLine:
 
 
 def live_text(row: SessionRow) -> str:
-    """Its last prompt, and the files that it changed."""
-    latest = row.intents[-1].content if row.intents else ""
-    intent = f": {quote(latest, limits.INJECTED_LIVE_CHARS)}" if latest else ""
+    """Its last prompt that says something, and the files that it changed."""
+    intent = f": {quote(row.latest_intent, limits.INJECTED_LIVE_CHARS)}" if row.latest_intent else ""
     return f"{intent}; changed {_file_names(row)}" if row.files else intent
 
 

@@ -34,6 +34,8 @@ JOB_PROGRAMS = frozenset(
 _LINTERS = frozenset(("mypy", "ruff", "flake8", "pylint", "black", "eslint", "tsc"))
 _LINT_SCRIPTS = frozenset(("lint", "check", "typecheck", "format", "fmt", "clippy", "vet"))
 _SELECTING_OPTIONS = frozenset(("-k", "-t", "-run", "--run", "--grep", "--filter", "--tests"))
+_LEAST_WORDS = 4  # of a prompt or of last words that are told
+_FIRST_IDEOGRAPHIC = "\u2e80"
 _WIP = re.compile(r"\W*wip\b", re.IGNORECASE)
 # The user's prompts that led to an action, which `yes` and `thanks` do not.
 _INTENTS = (
@@ -214,6 +216,8 @@ class SessionRow:
     in a later session, `uncommitted` the files of its clone that it changed after its last commit."""
 
     __slots__ = (
+        "_is_described",
+        "_told_intents",
         "branch",
         "client",
         "clone",
@@ -222,7 +226,6 @@ class SessionRow:
         "failing",
         "files",
         "id",
-        "intent",
         "intents",
         "last",
         "last_words",
@@ -241,24 +244,35 @@ class SessionRow:
         self.branch: str | None = newest[1] if newest else None
         self.clone: str | None = newest[2] if newest else None
         self.intents = _latest_intents(connection, self.id)
-        self.intent = self.intents[0].content if self.intents else None
+        self._told_intents = [intent.content for intent in self.intents if _says_something(intent.content)]
         changes = _latest_changes(connection, self.id)
         self.files = [change.content for change in changes]
         self.commit = _last_commit(connection, self.id)
         self.uncommitted = [change.content for change in changes if self._is_uncommitted(change)]
         failures = _failing_jobs(connection, self.id)
         self.failing = next((failed for failed in failures if not passes.has_later(self.project, failed)), None)
-        self.last_words = _last_words_of(connection, self.id)
+        words = _last_words_of(connection, self.id)
+        self._is_described = bool(self.intents or words)
+        self.last_words = words if _says_something(words) else ""
+
+    @property
+    def intent(self) -> str | None:
+        """The first of its prompts that says something."""
+        return self._told_intents[0] if self._told_intents else None
+
+    @property
+    def latest_intent(self) -> str | None:
+        """The last of its prompts that says something."""
+        return self._told_intents[-1] if self._told_intents else None
 
     def is_live(self, now: float) -> bool:
         return self.ended_at is None and now - self.last <= limits.LIVE_SECONDS
 
     @property
     def is_worth_telling(self) -> bool:
-        """Whether it committed, or changed files and has an intent, a failing job or last words to tell. A session that
-        changed nothing is not told, whatever failed in it."""
-        is_described = bool(self.intent or self.failing or self.last_words)
-        return self.commit is not None or (bool(self.files) and is_described)
+        """Whether it committed, or changed files and has a prompt, a failing job or last words. A session that changed
+        nothing is not told, whatever failed in it."""
+        return self.commit is not None or (bool(self.files) and (self._is_described or self.failing is not None))
 
     @property
     def is_unfinished(self) -> bool:
@@ -305,6 +319,12 @@ def own_session(connection: SqlConnection, session_id: str) -> SessionRow | None
         "SELECT id, project, client, started_at, ended_at FROM sessions WHERE id = ?", (session_id,)
     ).fetchone()
     return SessionRow(connection, row, _PassedJobs(connection)) if row else None
+
+
+def _says_something(text: str) -> bool:
+    """Whether a prompt or last words are of four words or more: `ok go on` and `All done.` tell another agent nothing.
+    In a script that does not separate words, two characters count as a word."""
+    return max(len(text.split()), sum(char >= _FIRST_IDEOGRAPHIC for char in text) // 2) >= _LEAST_WORDS
 
 
 def _latest_intents(connection: SqlConnection, session_id: str) -> list[SessionEntry]:

@@ -318,7 +318,7 @@ def test_at_most_one_session_of_another_branch_is_told(history: History) -> None
     """Behind those of this branch, the newest of each first."""
     for number, branch in enumerate(("main", "main", "fix", "main", "fix")):
         session, age = f"s{number}", (number + 1) * HOUR
-        prompt = history.prompt(f"step {number}", session=session, age=age)
+        prompt = history.prompt(f"the plan's step {number}", session=session, age=age)
         history.add("file_edit", path="/code/api/a.py", session=session, prompt=prompt, branch=branch, age=age)
     told = [item["id"] for item in history.digest(place=Place("/code/api", "fix")).items]
     assert told == ["s2", "s4", "s0"]
@@ -406,16 +406,32 @@ def test_a_session_of_which_only_its_files_are_known_is_not_told(history: Histor
 def test_two_sessions_are_not_told_in_the_same_words(history: History) -> None:
     """The latest of them is, whether they are at work or ended."""
     for session in ("first", "second"):
-        prompt = history.prompt("fix the parser", session=session)
+        prompt = history.prompt("fix the broken parser", session=session)
         history.add("file_edit", path="/code/api/src/main.rs", session=session, prompt=prompt)
     assert len(lines(history.digest())) == 1
     for session in ("third", "fourth"):
         history.session(session, "api", age=60, live=True)
-        prompt = history.prompt("fix the lexer", session=session, age=50)
+        prompt = history.prompt("fix the broken lexer", session=session, age=50)
         history.add("file_edit", path="/code/api/src/lexer.rs", session=session, prompt=prompt, age=40)
     assert [line for line in lines(history.digest()) if "lexer" in line] == [
-        '- claude-code, just now: "fix the lexer"; changed lexer.rs'
+        '- claude-code, just now: "fix the broken lexer"; changed lexer.rs'
     ]
+
+
+def test_prompts_and_last_words_that_say_nothing_are_left_out(history: History) -> None:
+    """Of fewer than four words; an earlier prompt of the session is told in place of the last one."""
+    for content in ("ok", "Bring back the login page", "ok go on"):
+        prompt = history.prompt(content, session="ended")
+        history.add("file_edit", path="/code/api/a.py", session="ended", prompt=prompt, clone="/code/api")
+    history.add("session_end", session="ended", clone="/code/api", last_words="All done.")
+    assert lines(history.digest()) == ['- 1h ago, claude-code: "Bring back the login page"; changed a.py']
+    history.session("live", "api", age=600, live=True)
+    for content in ("登录页面不再显示", "please do it"):
+        prompt = history.prompt(content, session="live", age=60)
+        history.add("command", "ls", session="live", prompt=prompt, age=50)
+    assert lines(history.digest())[0] == '- claude-code, just now: "登录页面不再显示"'
+    history.connection.execute("DELETE FROM prompts WHERE content LIKE '登%'")
+    assert len(lines(history.digest())) == 1
 
 
 PIPED = "pytest tests/test_export.py | tail"
@@ -621,21 +637,23 @@ def test_a_session_that_goes_on_gets_its_own_thread_first(history: History, sour
 
 def test_other_projects_only_when_asked_for(history: History) -> None:
     """Switched on, where their latest sessions ended, with their names; off, nothing."""
-    prompt = history.prompt("go", project="web")
+    prompt = history.prompt("Make the buttons bigger", project="web")
     history.add("file_edit", path="/code/web/a.py", project="web", prompt=prompt)
     assert history.digest().text == ""
-    assert lines(history.digest(cross_project=True)) == ['- 1h ago, claude-code: "go"; changed /code/web/a.py [web]']
+    assert lines(history.digest(cross_project=True)) == [
+        '- 1h ago, claude-code: "Make the buttons bigger"; changed /code/web/a.py [web]'
+    ]
 
 
 def test_a_private_project(history: History) -> None:
     """Its rows never appear elsewhere; it is told its own, and nobody else's."""
     for project in ("secret", "web"):
-        prompt = history.prompt(f"work on {project}", project=project)
+        prompt = history.prompt(f"work hard on {project}", project=project)
         history.add("file_edit", path=f"/code/{project}/a.py", project=project, prompt=prompt)
     options: dict[str, Any] = {"cross_project": True, "private": frozenset({"secret"})}
     elsewhere, inside = history.digest(**options).text, history.digest(project="secret", **options).text
     assert "secret" not in elsewhere and "web" in elsewhere
-    assert "work on secret" in inside and "web" not in inside
+    assert "work hard on secret" in inside and "web" not in inside
 
 
 def test_never_more_than_a_client_takes(history: History) -> None:
