@@ -32,9 +32,9 @@ _SOURCE_LINE = re.compile(r"[\w.@+~/-]+:\d+")  # what scan sets as a reason: `Ma
 
 class DigestLine:
     """One line of the digest. `item` describes it in the injection's record, `entry` is the line for the ledger, where
-    it is known by `name`; `uses` say what shows that it was used."""
+    it is known by `name`; `uses` say what shows that it was used. `tests` are the ids of the tests that it is about."""
 
-    __slots__ = ("entry", "item", "text")
+    __slots__ = ("entry", "item", "tests", "text")
 
     def __init__(
         self,
@@ -46,9 +46,11 @@ class DigestLine:
         *,
         name: str | None = None,
         uses: Uses = (),
+        tests: frozenset[str] = frozenset(),
     ) -> None:
         self.text = f"- {text}"
         self.item = {"id": identity, "kind": kind, "score": round(score, 4), "reason": reason}
+        self.tests = tests
         self.entry = Line(name or f"{kind} {identity}", kind, text, reason, uses)
 
 
@@ -59,7 +61,9 @@ def tests_line(tests: Sequence[BrokenTest], text: str, now: float) -> DigestLine
     timestamp, failure_id = max(test.latest for test in tests)
     uses = ((IDENTITY, f"#{failure_id}"),)
     reason = "failed in one session after the other"
-    return DigestLine(text, failure_id, "test", half_life(now - timestamp), reason, name=test_name(tests[0]), uses=uses)
+    name, ids = test_name(tests[0]), frozenset(test.id for test in tests)
+    score = half_life(now - timestamp)
+    return DigestLine(text, failure_id, "test", score, reason, name=name, uses=uses, tests=ids)
 
 
 def test_name(test: BrokenTest) -> str:

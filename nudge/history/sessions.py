@@ -11,6 +11,7 @@ import re
 from nudge import limits
 from nudge.context import is_below
 from nudge.history.event import placeholders
+from nudge.history.failed_tests import find_failed
 from nudge.history.observations import COMMAND_TYPES, FAILURE, FILE_CHANGES, NOT_ACTIONS, UNFAILED_COMMANDS
 from nudge.history.problems import error_line, find_problem, has_findings, outcome_of
 from nudge.history.shell import split_commands
@@ -203,12 +204,20 @@ class Place:
 
 
 class SessionEntry:
-    """The told part of an observation or a prompt; `error` is the line that names the cause of a failure."""
+    """The told part of an observation or a prompt; `error` is the line that names the cause of a failure, `tests` are
+    the ids of the tests that failed."""
 
-    __slots__ = ("content", "error", "id", "timestamp")
+    __slots__ = ("content", "error", "id", "tests", "timestamp")
 
-    def __init__(self, identity: int, timestamp: int, content: str, error: str = "") -> None:
-        self.id, self.timestamp, self.content, self.error = identity, timestamp, content, error
+    def __init__(
+        self, identity: int, timestamp: int, content: str, error: str = "", tests: frozenset[str] = frozenset()
+    ) -> None:
+        self.id, self.timestamp, self.content, self.error, self.tests = identity, timestamp, content, error, tests
+
+    @property
+    def what_failed(self) -> object:
+        """Equal for two failures of the same tests, or of the same command with the same error."""
+        return self.tests or (self.content, self.error)
 
 
 class SessionRow:
@@ -408,7 +417,9 @@ def _failing_jobs(connection: SqlConnection, session_id: str) -> Iterator[Sessio
             outcome = outcome_of({"type": obs_type, "content": content, "metadata": json.loads(metadata)}, identity)
             never_ran = outcome is not None and not has_findings(outcome.error) and find_problem(outcome) is not None
             if not never_ran:  # a mistyped command leaves no work
-                yield SessionEntry(identity, timestamp, content, error_line(outcome.error) if outcome else "")
+                error = outcome.error if outcome else ""
+                tests = frozenset(test.id for test in find_failed(error))
+                yield SessionEntry(identity, timestamp, content, error_line(error), tests)
 
 
 def _has_passed(obs_type: str, metadata: str) -> bool | None:

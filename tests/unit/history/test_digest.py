@@ -434,6 +434,22 @@ def test_prompts_and_last_words_that_say_nothing_are_left_out(history: History) 
     assert len(lines(history.digest())) == 1
 
 
+def test_a_failing_test_is_told_once(history: History) -> None:
+    """Of sessions that left the same test failing, the latest says so; where the test is known to fail, none does."""
+    error = "Exit code 1\n1 failed\nFAILED tests/test_io.py::test_links - OSError: no such link"
+    for number, command in enumerate(("pytest tests/test_io.py", "pytest -x tests/test_io.py"), start=1):
+        place: dict[str, Any] = {"session": f"s{number}", "clone": "/code/api", "age": number * HOUR}
+        place["prompt"] = history.prompt(f"Copy links of kind {number}", session=f"s{number}", age=number * HOUR)
+        history.add("file_edit", path=f"/code/api/src/{number}.py", **place)
+        history.add("command_error", command, error=error, **place)
+    told = lines(history.digest())
+    assert ["left failing" in line for line in told] == [True, False]
+    history.break_test("tests/test_io.py::test_links", 2)
+    told = lines(history.digest())
+    assert told[0].startswith("- known to fail here: ") and not any("left failing" in line for line in told)
+    assert told[1].endswith('"Copy links of kind 1"; changed src/1.py') and len(told) == 3
+
+
 PIPED = "pytest tests/test_export.py | tail"
 FAILED_TEST = "...\nFAILED tests/test_export.py::test_csv - AssertionError"
 
