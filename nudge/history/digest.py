@@ -235,7 +235,7 @@ def _session_sections(
 ) -> list[_DigestSection]:
     """`told_tests` are known to fail here: that a session left them failing is not told again."""
     rows = latest_sessions(connection, project, now, excluded=session_id)
-    live = [row for row in rows if row.is_live(now) and live_text(row)]
+    live = [row for row in rows if row.is_at_work(now) and live_text(row)]
     ended = [row for row in rows if not row.is_live(now)]
     for row in ended:
         if row.failing is not None and row.failing.tests and row.failing.tests <= told_tests:

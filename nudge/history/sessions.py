@@ -225,6 +225,7 @@ class SessionRow:
     in a later session, `uncommitted` the files of its clone that it changed after its last commit."""
 
     __slots__ = (
+        "_has_acted",
         "_is_described",
         "_told_intents",
         "branch",
@@ -256,6 +257,7 @@ class SessionRow:
         self._told_intents = [intent.content for intent in self.intents if _says_something(intent.content)]
         changes = _latest_changes(connection, self.id)
         self.files = [change.content for change in changes]
+        self._has_acted = _has_acted(connection, self.id)
         self.commit = _last_commit(connection, self.id)
         self.uncommitted = [change.content for change in changes if self._is_uncommitted(change)]
         failures = _failing_jobs(connection, self.id)
@@ -276,6 +278,12 @@ class SessionRow:
 
     def is_live(self, now: float) -> bool:
         return self.ended_at is None and now - self.last <= limits.LIVE_SECONDS
+
+    def is_at_work(self, now: float) -> bool:
+        """Whether it is live, and ran a command, edited a file or got a prompt in the last two minutes. A session that
+        only answers questions is in nobody's way."""
+        is_prompted = bool(self.intents) and now - self.intents[-1].timestamp <= limits.PROMPTED_SECONDS
+        return self.is_live(now) and (self._has_acted or is_prompted)
 
     @property
     def is_worth_telling(self) -> bool:
@@ -354,6 +362,17 @@ def _latest_changes(connection: SqlConnection, session_id: str) -> list[SessionE
         (session_id, limits.TOLD_ROWS_READ, *FILE_CHANGES, limits.TOLD_FILES),
     )
     return [SessionEntry(*row) for row in rows][::-1]
+
+
+def _has_acted(connection: SqlConnection, session_id: str) -> bool:
+    """Whether the session ran a command or changed a file."""
+    types = (*COMMAND_TYPES, *FILE_CHANGES)
+    return bool(
+        connection.execute(
+            f"SELECT 1 FROM observations WHERE session_id = ? AND +obs_type IN ({placeholders(types)}) LIMIT 1",
+            (session_id, *types),
+        ).fetchone()
+    )
 
 
 def _last_commit(connection: SqlConnection, session_id: str) -> SessionEntry | None:

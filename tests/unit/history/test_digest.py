@@ -434,6 +434,21 @@ def test_prompts_and_last_words_that_say_nothing_are_left_out(history: History) 
     assert len(lines(history.digest())) == 1
 
 
+def test_a_session_that_only_answers_is_not_at_work(history: History) -> None:
+    """It reads files: that counts for two minutes after its prompt. A command or an edit counts for half an hour."""
+    history.session("live", "api", age=600, live=True)
+    prompt = history.prompt("How does the login work?", session="live", age=360)
+    history.add("file_read", path="/code/api/a.py", session="live", prompt=prompt, age=350)
+    assert history.digest().text == ""
+    later = history.prompt("And how does the logout work?", session="live", age=100)
+    history.add("file_read", path="/code/api/b.py", session="live", prompt=later, age=90)
+    assert lines(history.digest()) == ['- claude-code, last active 1m ago: "And how does the logout work?"']
+    history.connection.execute("UPDATE prompts SET timestamp = ?", (NOW - 360,))
+    assert history.digest().text == ""
+    history.add("command", "make run", session="live", prompt=prompt, age=340)
+    assert len(lines(history.digest())) == 1
+
+
 def test_a_failing_test_is_told_once(history: History) -> None:
     """Of sessions that left the same test failing, the latest says so; where the test is known to fail, none does."""
     error = "Exit code 1\n1 failed\nFAILED tests/test_io.py::test_links - OSError: no such link"
