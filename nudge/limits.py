@@ -327,6 +327,7 @@ INJECTED_VALUE_CHARS = 160  # of a hint; a longer one is told by the command tha
 INJECTED_REASON_CHARS = 100
 INJECTED_NAME_CHARS = 48
 LIVE_SECONDS = 30 * 60  # since its last event, in which a session without an end counts as live
+PROMPTED_SECONDS = 120  # since its prompt, in which a session counts as at work before it acts
 TOLD_SESSION_SECONDS = 30 * 86_400  # older sessions are not told
 TOLD_SESSIONS_READ = 12  # the newest of a project
 TOLD_PROMPTS_READ = 30  # the newest of a session

@@ -94,22 +94,25 @@ def build(
     own_section = _DigestSection("This session so far", ())
     history: list[_DigestSection] = []
     if connection is not None:
-        names = projects.Names(connection)
         with suppress(Invalid):  # several projects have this name: there are no rows under it
             project = projects.find(connection, project)
+    choose = _LineSelection(connection, project, session_id)
+    known_section = _known_section(connection, choose, project, hints, place, now)
+    if connection is not None:
+        names = projects.Names(connection)
         if project is not None:
-            history = _session_sections(connection, project, session_id, now, place)
+            told_tests = frozenset[str]().union(*(line.tests for line in known_section.lines))
+            history = _session_sections(connection, project, session_id, now, place, told_tests)
             if session_id is not None and source in CONTINUED and (own := own_session(connection, session_id)):
                 own_section.lines += own_lines(own, now)
         if cross_project and not _is_private(project, private):
             history.append(_foreign_section(connection, project, private, names, now))
-    choose = _LineSelection(connection, project, session_id)
     note_lines = [note_line(note, now) for note in notes if not _is_of_another_branch(note, place)]
     digest = _compose(
         [
             *_attempt_sections(choose, attempts, now),
             own_section,
-            _known_section(connection, choose, project, hints, place, now),
+            known_section,
             _DigestSection("Decisions and lessons here", choose.best(note_lines, limits.INJECTED_NOTES)),
             *history,
         ]
@@ -223,12 +226,21 @@ def _attempt_sections(choose: _LineSelection, attempts: Sequence[dict[str, Any]]
 
 
 def _session_sections(
-    connection: SqlConnection, project: str, session_id: str | None, now: float, place: Place
+    connection: SqlConnection,
+    project: str,
+    session_id: str | None,
+    now: float,
+    place: Place,
+    told_tests: frozenset[str],
 ) -> list[_DigestSection]:
+    """`told_tests` are known to fail here: that a session left them failing is not told again."""
     rows = latest_sessions(connection, project, now, excluded=session_id)
-    live = [row for row in rows if row.is_live(now) and (row.intent or row.files)]
-    ended = [row for row in rows if not row.is_live(now) and row.is_worth_telling]
-    latest = _choose_ended(ended, place)
+    live = [row for row in rows if row.is_at_work(now) and live_text(row)]
+    ended = [row for row in rows if not row.is_live(now)]
+    for row in ended:
+        if row.failing is not None and row.failing.tests and row.failing.tests <= told_tests:
+            row.failing = None
+    latest = _choose_ended([row for row in ended if row.is_worth_telling and ended_text(row)], place)
     near = _choose_live(live, place, latest)
     return [
         _DigestSection("At work here now", (live_line(row, now, place) for row in near[: limits.INJECTED_LIVE])),
@@ -251,6 +263,8 @@ def _choose_ended(ended: list[SessionRow], place: Place) -> list[SessionRow]:
     """The sessions that left something to do, on this branch and then on others; without any, the last one on this
     branch."""
     ended = _without_repeated(ended, ended_text)
+    _drop_repeated_failures(ended)
+    ended = [row for row in ended if row.is_worth_telling and ended_text(row)]
     here = [row for row in ended if row.is_on_branch(place)]
     elsewhere = [row for row in ended if row.is_unfinished and not row.is_on_branch(place)]
     unfinished = [*(row for row in here if row.is_unfinished), *elsewhere[: limits.INJECTED_ELSEWHERE]]
@@ -263,6 +277,16 @@ def _without_repeated(rows: list[SessionRow], text_of: Callable[[SessionRow], st
     for row in rows:
         unique.setdefault((row.clone, row.branch, text_of(row)), row)
     return list(unique.values())
+
+
+def _drop_repeated_failures(rows: Iterable[SessionRow]) -> None:
+    """Of several sessions on one branch that left the same failing, only the latest says so."""
+    seen: set[object] = set()
+    for row in rows:
+        if row.failing is not None:
+            key = (row.branch, row.failing.what_failed)
+            row.failing = None if key in seen else row.failing
+            seen.add(key)
 
 
 def _foreign_section(

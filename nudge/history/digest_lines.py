@@ -6,11 +6,13 @@ Stored text is untrusted: every piece of it is quoted (`nudge.text`) or reduced 
 from __future__ import annotations
 
 import os
+import re
 
 from nudge import limits
 from nudge.clock import ago, last_time
 from nudge.history.event import client_label
 from nudge.history.ledger import COMMAND, FILE, IDENTITY, Line
+from nudge.history.offers import is_hint_reason
 from nudge.history.problems import PATH
 from nudge.scoring import half_life
 from nudge.text import cut_at_sentence, quote, quote_lines, quote_name, quote_titled, single_line
@@ -25,12 +27,14 @@ if TYPE_CHECKING:
     from nudge.history.offers import Offer
     from nudge.history.sessions import Place, SessionRow
 
+_SOURCE_LINE = re.compile(r"[\w.@+~/-]+:\d+")  # what scan sets as a reason: `Makefile:3`
+
 
 class DigestLine:
     """One line of the digest. `item` describes it in the injection's record, `entry` is the line for the ledger, where
-    it is known by `name`; `uses` say what shows that it was used."""
+    it is known by `name`; `uses` say what shows that it was used. `tests` are the ids of the tests that it is about."""
 
-    __slots__ = ("entry", "item", "text")
+    __slots__ = ("entry", "item", "tests", "text")
 
     def __init__(
         self,
@@ -42,9 +46,11 @@ class DigestLine:
         *,
         name: str | None = None,
         uses: Uses = (),
+        tests: frozenset[str] = frozenset(),
     ) -> None:
         self.text = f"- {text}"
         self.item = {"id": identity, "kind": kind, "score": round(score, 4), "reason": reason}
+        self.tests = tests
         self.entry = Line(name or f"{kind} {identity}", kind, text, reason, uses)
 
 
@@ -55,7 +61,9 @@ def tests_line(tests: Sequence[BrokenTest], text: str, now: float) -> DigestLine
     timestamp, failure_id = max(test.latest for test in tests)
     uses = ((IDENTITY, f"#{failure_id}"),)
     reason = "failed in one session after the other"
-    return DigestLine(text, failure_id, "test", half_life(now - timestamp), reason, name=test_name(tests[0]), uses=uses)
+    name, ids = test_name(tests[0]), frozenset(test.id for test in tests)
+    score = half_life(now - timestamp)
+    return DigestLine(text, failure_id, "test", score, reason, name=name, uses=uses, tests=ids)
 
 
 def test_name(test: BrokenTest) -> str:
@@ -90,11 +98,20 @@ def hint_line(hint: dict[str, Any]) -> DigestLine:
     value_text = hint_value_text(name, value)
     if instead and not _is_long(value):
         value_text = f"{quote(instead, limits.MAX_TOLD_COMMAND)} worked here where {value_text} failed"
-    reason = single_line(hint["reason"], limits.INJECTED_REASON_CHARS)
-    reason = "; ".join(filter(None, (reason, hint.get("last_run"), hint.get("outcome"))))
+    parts = (hint.get("stale"), reason_text(hint["reason"]), hint.get("last_run"), hint.get("outcome"))
+    reason = "; ".join(filter(None, parts))
     text = f"{short_name(name)}: {value_text}" + (f" ({reason})" if reason else "")
     uses = ((COMMAND, instead or value or ""), (IDENTITY, name))
     return DigestLine(text, name, "hint", hint["score"], "; ".join(hint["reasons"]), name=name, uses=uses)
+
+
+def reason_text(reason: str) -> str:
+    """The stored reason of a hint, quoted. A reason in a form that Nudge itself writes is told as it is: such a text
+    has no recorded words outside of quotes, whoever stored it."""
+    line = single_line(reason, limits.INJECTED_REASON_CHARS)
+    if not line or is_hint_reason(line) or _SOURCE_LINE.fullmatch(line):
+        return line
+    return quote(reason, limits.INJECTED_REASON_CHARS)
 
 
 def hint_value_text(name: str, value: str | None) -> str:
@@ -158,9 +175,8 @@ def live_line(row: SessionRow, now: float, place: Place) -> DigestLine:
 
 
 def live_text(row: SessionRow) -> str:
-    """Its last prompt, and the files that it changed."""
-    latest = row.intents[-1].content if row.intents else ""
-    intent = f": {quote(latest, limits.INJECTED_LIVE_CHARS)}" if latest else ""
+    """Its last prompt that says something, and the files that it changed."""
+    intent = f": {quote(row.latest_intent, limits.INJECTED_LIVE_CHARS)}" if row.latest_intent else ""
     return f"{intent}; changed {_file_names(row)}" if row.files else intent
 
 

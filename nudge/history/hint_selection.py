@@ -75,7 +75,7 @@ def _is_obvious(hint: dict[str, Any]) -> bool:
     """Whether an agent that sees the manifest types the command anyway: `make test`, `npm run build`, `go test ./...`,
     or the usual program of a language, if it is on PATH."""
     commands = split_commands(hint["value"] or "") if _is_scanned(hint) else []
-    if len(commands) != 1 or commands[0].variables or hint.get("is_stale") or "outcome" in hint:
+    if len(commands) != 1 or commands[0].variables or hint.get("stale") or "outcome" in hint:
         return False
     first, *others = commands[0].words
     if hint["origin"] == GUESSED:

@@ -4,6 +4,7 @@ at a session's start."""
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass, field, replace
 
 from nudge import limits
@@ -26,6 +27,10 @@ INVOCATIONS = (PROGRAM, MODULE, TARGET, CALL)
 
 RARE = 12  # sessions in which the answer ran, for each session with the failure
 TEST_RUNNERS = frozenset((PYTEST, JEST, VITEST, MOCHA, RSPEC))
+_QUOTED = r'"(?:[^"\\]|\\.)*"'
+_HINT_REASON = re.compile(
+    rf"worked in \d+ sessions? #\d+(?:, where (?:{_QUOTED}|another) failed #\d+(?: \({_QUOTED}\))?)?"
+)
 
 
 @dataclass(slots=True)
@@ -97,6 +102,15 @@ class Offer:
         whole = f"{self._failed} ({quote(self.fact.error, limits.MAX_TOLD_ERROR)}{cost}); {works}"
         return whole if len(whole) <= limits.MAX_TOLD_CHARS else f"{self._failed}; {works}"
 
+    def hint_reason(self) -> str:
+        """The reason of a hint that is made of the answer: the most detailed one that a session's start shows uncut."""
+        failure = f"failed #{self.support.failure_id}"
+        worked = f"worked in {_sessions(len(self.support.sessions))} #{self.support.success_id}"
+        where = f"{worked}, where {quote(self.fact.subject, limits.MAX_TOLD_COMMAND)} {failure}"
+        whole = f"{where} ({quote(self.fact.error, limits.MAX_TOLD_ERROR)})"
+        texts = (whole, where, f"{worked}, where another {failure}")
+        return next(text for text in texts if len(text) <= limits.INJECTED_REASON_CHARS)
+
     def is_rarely_met(self, count_told: Callable[[str], int]) -> bool:
         """Whether nearly every session runs the answer without being told. `count_told` returns how many sessions were
         told about a subject."""
@@ -147,6 +161,11 @@ class Offer:
         newest = max(self.support, other.support, key=lambda support: support.timestamp)
         sessions = self.support.sessions | other.support.sessions
         return replace(self, support=replace(newest, sessions=sessions), also=both, ran=max(self.ran, other.ran))
+
+
+def is_hint_reason(text: str) -> bool:
+    """Whether a text has the form of `Offer.hint_reason`, in which every recorded text is quoted."""
+    return _HINT_REASON.fullmatch(text) is not None
 
 
 def _sessions(number: int) -> str:

@@ -7,6 +7,7 @@ import json
 from nudge import limits
 from nudge.context import is_project, project_name
 from nudge.errors import Invalid
+from nudge.text import quote_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,7 +70,9 @@ def find(connection: SqlConnection, name: str | None) -> str | None:
     if name in identities or not identities:
         return name
     if len(identities) > 1:
-        names = sorted(_short_name(connection, identity) for identity in identities)
+        names = sorted(
+            quote_name(_short_name(connection, identity), limits.MAX_TOLD_COMMAND) for identity in identities
+        )
         raise Invalid(f"{name} matches {len(names)} projects; name one of {', '.join(names)}", field="project")
     return next(iter(identities))
 

@@ -11,6 +11,7 @@ import re
 from nudge import limits
 from nudge.context import is_below
 from nudge.history.event import placeholders
+from nudge.history.failed_tests import find_failed
 from nudge.history.observations import COMMAND_TYPES, FAILURE, FILE_CHANGES, NOT_ACTIONS, UNFAILED_COMMANDS
 from nudge.history.problems import error_line, find_problem, has_findings, outcome_of
 from nudge.history.shell import split_commands
@@ -34,6 +35,8 @@ JOB_PROGRAMS = frozenset(
 _LINTERS = frozenset(("mypy", "ruff", "flake8", "pylint", "black", "eslint", "tsc"))
 _LINT_SCRIPTS = frozenset(("lint", "check", "typecheck", "format", "fmt", "clippy", "vet"))
 _SELECTING_OPTIONS = frozenset(("-k", "-t", "-run", "--run", "--grep", "--filter", "--tests"))
+_LEAST_WORDS = 4  # of a prompt or of last words that are told
+_FIRST_IDEOGRAPHIC = "\u2e80"
 _WIP = re.compile(r"\W*wip\b", re.IGNORECASE)
 # The user's prompts that led to an action, which `yes` and `thanks` do not.
 _INTENTS = (
@@ -201,12 +204,20 @@ class Place:
 
 
 class SessionEntry:
-    """The told part of an observation or a prompt; `error` is the line that names the cause of a failure."""
+    """The told part of an observation or a prompt; `error` is the line that names the cause of a failure, `tests` are
+    the ids of the tests that failed."""
 
-    __slots__ = ("content", "error", "id", "timestamp")
+    __slots__ = ("content", "error", "id", "tests", "timestamp")
 
-    def __init__(self, identity: int, timestamp: int, content: str, error: str = "") -> None:
-        self.id, self.timestamp, self.content, self.error = identity, timestamp, content, error
+    def __init__(
+        self, identity: int, timestamp: int, content: str, error: str = "", tests: frozenset[str] = frozenset()
+    ) -> None:
+        self.id, self.timestamp, self.content, self.error, self.tests = identity, timestamp, content, error, tests
+
+    @property
+    def what_failed(self) -> object:
+        """Equal for two failures of the same tests, or of the same command with the same error."""
+        return self.tests or (self.content, self.error)
 
 
 class SessionRow:
@@ -214,6 +225,9 @@ class SessionRow:
     in a later session, `uncommitted` the files of its clone that it changed after its last commit."""
 
     __slots__ = (
+        "_has_acted",
+        "_is_described",
+        "_told_intents",
         "branch",
         "client",
         "clone",
@@ -222,7 +236,6 @@ class SessionRow:
         "failing",
         "files",
         "id",
-        "intent",
         "intents",
         "last",
         "last_words",
@@ -241,24 +254,42 @@ class SessionRow:
         self.branch: str | None = newest[1] if newest else None
         self.clone: str | None = newest[2] if newest else None
         self.intents = _latest_intents(connection, self.id)
-        self.intent = self.intents[0].content if self.intents else None
+        self._told_intents = [intent.content for intent in self.intents if _says_something(intent.content)]
         changes = _latest_changes(connection, self.id)
         self.files = [change.content for change in changes]
+        self._has_acted = _has_acted(connection, self.id)
         self.commit = _last_commit(connection, self.id)
         self.uncommitted = [change.content for change in changes if self._is_uncommitted(change)]
         failures = _failing_jobs(connection, self.id)
         self.failing = next((failed for failed in failures if not passes.has_later(self.project, failed)), None)
-        self.last_words = _last_words_of(connection, self.id)
+        words = _last_words_of(connection, self.id)
+        self._is_described = bool(self.intents or words)
+        self.last_words = words if _says_something(words) else ""
+
+    @property
+    def intent(self) -> str | None:
+        """The first of its prompts that says something."""
+        return self._told_intents[0] if self._told_intents else None
+
+    @property
+    def latest_intent(self) -> str | None:
+        """The last of its prompts that says something."""
+        return self._told_intents[-1] if self._told_intents else None
 
     def is_live(self, now: float) -> bool:
         return self.ended_at is None and now - self.last <= limits.LIVE_SECONDS
 
+    def is_at_work(self, now: float) -> bool:
+        """Whether it is live, and ran a command, edited a file or got a prompt in the last two minutes. A session that
+        only answers questions is in nobody's way."""
+        is_prompted = bool(self.intents) and now - self.intents[-1].timestamp <= limits.PROMPTED_SECONDS
+        return self.is_live(now) and (self._has_acted or is_prompted)
+
     @property
     def is_worth_telling(self) -> bool:
-        """Whether it committed, or changed files and has an intent, a failing job or last words to tell. A session that
-        changed nothing is not told, whatever failed in it."""
-        is_described = bool(self.intent or self.failing or self.last_words)
-        return self.commit is not None or (bool(self.files) and is_described)
+        """Whether it committed, or changed files and has a prompt, a failing job or last words. A session that changed
+        nothing is not told, whatever failed in it."""
+        return self.commit is not None or (bool(self.files) and (self._is_described or self.failing is not None))
 
     @property
     def is_unfinished(self) -> bool:
@@ -307,6 +338,12 @@ def own_session(connection: SqlConnection, session_id: str) -> SessionRow | None
     return SessionRow(connection, row, _PassedJobs(connection)) if row else None
 
 
+def _says_something(text: str) -> bool:
+    """Whether a prompt or last words are of four words or more: `ok go on` and `All done.` tell another agent nothing.
+    In a script that does not separate words, two characters count as a word."""
+    return max(len(text.split()), sum(char >= _FIRST_IDEOGRAPHIC for char in text) // 2) >= _LEAST_WORDS
+
+
 def _latest_intents(connection: SqlConnection, session_id: str) -> list[SessionEntry]:
     """The user's latest prompts that led to an action, oldest first."""
     rows = connection.execute(
@@ -325,6 +362,17 @@ def _latest_changes(connection: SqlConnection, session_id: str) -> list[SessionE
         (session_id, limits.TOLD_ROWS_READ, *FILE_CHANGES, limits.TOLD_FILES),
     )
     return [SessionEntry(*row) for row in rows][::-1]
+
+
+def _has_acted(connection: SqlConnection, session_id: str) -> bool:
+    """Whether the session ran a command or changed a file."""
+    types = (*COMMAND_TYPES, *FILE_CHANGES)
+    return bool(
+        connection.execute(
+            f"SELECT 1 FROM observations WHERE session_id = ? AND +obs_type IN ({placeholders(types)}) LIMIT 1",
+            (session_id, *types),
+        ).fetchone()
+    )
 
 
 def _last_commit(connection: SqlConnection, session_id: str) -> SessionEntry | None:
@@ -388,7 +436,9 @@ def _failing_jobs(connection: SqlConnection, session_id: str) -> Iterator[Sessio
             outcome = outcome_of({"type": obs_type, "content": content, "metadata": json.loads(metadata)}, identity)
             never_ran = outcome is not None and not has_findings(outcome.error) and find_problem(outcome) is not None
             if not never_ran:  # a mistyped command leaves no work
-                yield SessionEntry(identity, timestamp, content, error_line(outcome.error) if outcome else "")
+                error = outcome.error if outcome else ""
+                tests = frozenset(test.id for test in find_failed(error))
+                yield SessionEntry(identity, timestamp, content, error_line(error), tests)
 
 
 def _has_passed(obs_type: str, metadata: str) -> bool | None:

@@ -56,7 +56,7 @@ def timeline(
     row = connection.execute(f"SELECT {COLUMNS} FROM observations WHERE id = ?", (anchor,)).fetchone()
     center = None if row is None else observation(row)
     if center is None or center["project"] in hidden:
-        raise NotFound("anchor observation not found")
+        raise NotFound(f"anchor observation not found: {anchor}")
     position = (json.dumps(sorted(hidden)), center["session_id"], center["timestamp"], center["id"])
     around = f"SELECT {COLUMNS} FROM observations WHERE {_SHOWN} AND session_id = ? AND (timestamp, id)"
     earlier = connection.execute(

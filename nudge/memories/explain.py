@@ -1,7 +1,7 @@
 """Explanations of a ranking: one envelope with items, missing ids, errors and metadata.
 
 No field is left out: an unknown value is null, an empty array is an empty array. `score.total` is the score that ranked
-the note: the sum of the components that are not null.
+the note: the sum of the components that are not null. Both are rounded, to save tokens.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def item(
         "created_at": rfc3339(note.created_at),
         "project": note.draft.namespace,
         "retrieval": {"source": source, "rank": rank},
-        "score": {"total": explained.score.total, "components": dict(explained.score.components)},
+        "score": _score(explained.score.total, explained.score.components),
         "matches": {
             "query_terms": list(explained.words),
             "project_match": None if project is None else note.draft.namespace == project,
@@ -118,7 +118,18 @@ def item_of(
         "created_at": rfc3339(created_at),
         "project": project,
         "retrieval": {"source": source, "rank": rank},
-        "score": {"total": None if score is None else sum(score.values()), "components": components},
+        "score": _score(None if score is None else sum(score.values()), components),
         "matches": {"query_terms": [], **matches},
         "pack_context": None if pack_context is None else dict(pack_context),
     }
+
+
+def _score(total: float | None, components: Mapping[str, float | None]) -> dict[str, Any]:
+    """Round the total and its components. What the components lose or gain is added to the largest one, so that they
+    still sum to the total."""
+    rounded = {name: None if part is None else round(part, 4) for name, part in components.items()}
+    parts = {name: part for name, part in rounded.items() if part is not None}
+    if total is not None and parts:
+        largest = max(parts, key=lambda name: abs(parts[name]))
+        rounded[largest] = round(parts[largest] + round(total, 4) - sum(parts.values()), 4)
+    return {"total": None if total is None else round(total, 4), "components": rounded}

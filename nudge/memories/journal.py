@@ -37,7 +37,7 @@ from nudge.memories.attempts import (
 )
 from nudge.memories.note import ATTEMPT, Draft, Lifetimes, Note, rfc3339
 from nudge.memories.store import OPEN, SqlConnection, marks
-from nudge.text import single_line
+from nudge.text import quote, quote_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,9 +262,9 @@ def _store_lesson(
 
 def _refuse_second(connection: SqlConnection, session: str, namespace: str, is_shared: bool) -> None:
     for attempt in open_in_session(connection, session, namespace if is_shared else None):
-        goal = single_line(attempt.note.draft.title, limits.INJECTED_NOTE_CHARS)
+        goal = quote(attempt.note.draft.title, limits.INJECTED_NOTE_CHARS)
         other = attempt.note.draft.namespace
-        place = "" if other == namespace else f", for {single_line(other, limits.INJECTED_NOTE_CHARS)}"
+        place = "" if other == namespace else f", for {quote_name(other, limits.INJECTED_NOTE_CHARS)}"
         raise Conflict(
             f"m{attempt.id} is open in this session{place} ({goal}); resolve it first, or say parallel: true",
             id=attempt.id,
@@ -301,7 +301,8 @@ def changed_since(attempt: Attempt) -> Conflict:
     """The error for an attempt that another session owns, or that is resolved."""
     if attempt.is_open:
         since = f", which adopted it at {attempt.adopted_at}" if attempt.adopted_at else ""
-        message = f"m{attempt.id} belongs to session {attempt.session}{since}"
+        owner = quote_name(str(attempt.session), limits.MAX_SESSION_ID_CHARS)
+        message = f"m{attempt.id} belongs to session {owner}{since}"
     else:
         message = f"m{attempt.id} was resolved before: {attempt.status}"
     return Conflict(message, id=attempt.id, status=attempt.status, session_id=attempt.session)

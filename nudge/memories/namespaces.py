@@ -12,6 +12,7 @@ from nudge.context import is_project
 from nudge.errors import Invalid
 from nudge.memories.note import GLOBAL, TIERS
 from nudge.memories.store import LIVE, SqlConnection, marks
+from nudge.text import quote_name
 
 
 def names(connection: SqlConnection) -> list[str]:
@@ -42,7 +43,8 @@ def find(connection: SqlConnection, name: str, here: str | None = None, private:
     alike = [namespace for namespace in names(connection) if is_project(namespace.casefold(), name.casefold())]
     shown = [namespace for namespace in alike if not is_private(namespace, private)]
     if len(shown) > 1:
-        raise Invalid(f"{name} matches {len(shown)} namespaces; name one of {', '.join(shown[:20])}", field="namespace")
+        listed = ", ".join(quote_name(namespace, limits.MAX_NAMESPACE_BYTES) for namespace in shown[:20])
+        raise Invalid(f"{name} matches {len(shown)} namespaces; name one of {listed}", field="namespace")
     if not shown and len(alike) > 1:
         raise Invalid(f"{name} matches several namespaces; name one in full", field="namespace")
     return (shown or alike or [name])[0]

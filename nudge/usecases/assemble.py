@@ -14,13 +14,13 @@ from nudge.clock import ago
 from nudge.context import Context
 from nudge.hints.fields import search_text
 from nudge.history import facts, projects
-from nudge.history.digest_lines import hint_value_text, short_name
+from nudge.history.digest_lines import hint_value_text, reason_text, short_name
 from nudge.history.ledger import IDENTITY, Line
 from nudge.memories.attempts import LESSON
 from nudge.memories.note import ATTEMPT, GLOBAL
 from nudge.memories.ranking import RelevantNote, relevant_notes, subject_words
 from nudge.memories.store import NoteFilter
-from nudge.text import quote, quote_titled, single_line
+from nudge.text import quote, quote_name, quote_titled
 from nudge.usecases.app import App
 from nudge.usecases.call import Call, InContext, Result, Text
 from nudge.usecases.memories import caller_namespace
@@ -122,7 +122,7 @@ def note_line(relevant: RelevantNote, now: float) -> Line:
     draft, name = relevant.note.draft, f"m{relevant.note.id}"
     outcome = ""
     if draft.kind == ATTEMPT:
-        outcome = f", {single_line(str(draft.metadata.get('outcome')), limits.INJECTED_NAME_CHARS)}"
+        outcome = f", {quote_name(str(draft.metadata.get('outcome')), limits.INJECTED_NAME_CHARS)}"
     body = quote_titled(draft.title, draft.content, limits.MAX_TOLD_COMMAND, limits.INJECTED_NOTE_CHARS)
     supersedes, whose = "", "its"
     if (loser := relevant.supersedes) is not None:
@@ -150,7 +150,7 @@ async def _hints(app: App, params: AssembleContext, call: Call) -> list[Line]:
         name, reason = f"{hit['component']}/{hit['key']}", str(meta.get("reason") or "")
         if _shares_words(params.query, f"{name} {value or ''} {reason} {' '.join(meta.get('tags') or ())}"):
             text = f"{short_name(name)}: {hint_value_text(name, value)}"
-            text += f" ({single_line(reason, limits.INJECTED_REASON_CHARS)})" if reason else ""
+            text += f" ({reason_text(reason)})" if reason else ""
             lines.append(Line(name, "hint", text, "it has most of the prompt's words"))
     return lines[: params.limit]
 

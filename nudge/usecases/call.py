@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -151,16 +152,23 @@ class InContext(Params):
 
 
 def parse_params(model: Any, params: dict[str, Any]) -> Any:
-    """The parameters as a model; raises Invalid naming the first field that is wrong."""
+    """The parameters as a model; raises Invalid naming a field that is wrong: one that does not exist first, since a
+    wrong name also makes the right one missing."""
     try:
         return model.model_validate(params)
     except ValidationError as error:
-        raise _first_problem(error) from None
+        problems = error.errors(include_url=False, include_input=False)
+    unknown = next((problem for problem in problems if problem["type"] == "extra_forbidden"), None)
+    if unknown is None or len(unknown["loc"]) != 1:
+        raise _invalid(problems[0])
+    name = str(unknown["loc"][0])
+    missing = [str(problem["loc"][0]) for problem in problems if problem["type"] == "missing"]
+    raise Invalid(_unknown_parameter(name, list(model.model_fields), missing), field=name[:200])
 
 
 _SENTENCES = {
     "missing": "is required",
-    "extra_forbidden": "is not a parameter of this method",
+    "extra_forbidden": "is not a known field",
     "string_type": "must be a string",
     "int_type": "must be an integer",
     "int_from_float": "must be an integer",
@@ -177,8 +185,18 @@ _SENTENCES = {
 }
 
 
-def _first_problem(error: ValidationError) -> Invalid:
-    problem = error.errors(include_url=False, include_input=False)[0]
+def _unknown_parameter(name: str, known: list[str], missing: list[str]) -> str:
+    """What to say about a parameter that does not exist: the one that was probably meant, and all of them. Probable is
+    a similar name, or else the only parameter that is required and missing."""
+    from difflib import get_close_matches  # late: only wrong calls need it
+
+    parts = [other for other in known if name in other.split("_")]
+    near = parts or get_close_matches(name[:100], known, n=1) or missing
+    meant = f" (did you mean {near[0]}?)" if len(near) == 1 else ""
+    return f"is not a parameter{meant}; known: {', '.join(known) or 'none'}"
+
+
+def _invalid(problem: Mapping[str, Any]) -> Invalid:
     place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in problem["loc"]).lstrip(".")
     context = problem.get("ctx", {})
     sentence = _SENTENCES.get(problem["type"], problem["msg"]).format(**context)

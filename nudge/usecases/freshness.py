@@ -13,6 +13,7 @@ from hashlib import blake2b
 from nudge import limits
 from nudge.context import resolve
 from nudge.files import read_regular
+from nudge.text import quote_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -114,13 +115,20 @@ def mark_stale(hits: list[dict[str, Any]], cwd: str | None) -> list[dict[str, An
     for hit in hits:
         basis = hit.pop("basis", None)
         changed, gone = changed_files(root, basis) if basis and root is not None else ([], [])
-        if reasons := [*(f"{path} is not here" for path in gone), *(f"{path} changed since" for path in changed)]:
+        if reasons := [
+            *(f"{_name(path)} is not here" for path in gone),
+            *(f"{_name(path)} changed since" for path in changed),
+        ]:
             _mark(hit["match_explain"], reasons)
             hit["stale"], hit["is_gone"] = reasons[0], bool(gone)
             if "score" in hit:
                 hit["score"] = hit["match_explain"]["score"]
             is_marked = True
     return sorted(hits, key=_rank) if is_marked and len(hits) > 1 else hits
+
+
+def _name(path: str) -> str:
+    return quote_name(path, limits.MAX_TOLD_COMMAND)
 
 
 def _rank(hit: dict[str, Any]) -> tuple[bool, float]:

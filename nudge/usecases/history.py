@@ -22,6 +22,8 @@ from nudge.usecases.app import App
 from nudge.usecases.call import Call, InContext, Params, Project, ProjectName, Result, Text
 from nudge.usecases.visibility import visible_to
 
+LAST = "last"
+"""In place of a session id: the last session of the caller's project that is not empty."""
 _LARGEST = 2**62  # larger than every id and time; SQLite's integers end soon after
 
 
@@ -253,11 +255,17 @@ async def recent_context(app: App, params: RecentContext, call: Call) -> Any:
 
 
 async def session_trace(app: App, params: SessionTrace, call: Call) -> Any:
+    """The session `last` is the last one of the caller's project that is not empty, as at the terminal."""
     private = _private(app, call)
 
     def read(connection: sqlite3.Connection) -> dict[str, Any]:
         hidden = _hidden(connection, private, params, call)
-        trace = views.trace(connection, params.session_id, params.before, params.after, params.limit, hidden=hidden)
+        session_id = params.session_id
+        if session_id == LAST:
+            here = projects.find(connection, params.project or params.caller_project(call))
+            latest = views.sessions(connection, project=here, nonempty=True, hidden=hidden, limit=1)
+            session_id = latest[0]["session_id"] if latest else LAST
+        trace = views.trace(connection, session_id, params.before, params.after, params.limit, hidden=hidden)
         projects.Names(connection).show([trace])
         return trace
 

@@ -32,7 +32,6 @@ from nudge.history.observations import COMMAND_TYPES, FILE_CHANGES
 from nudge.history.offers import Offer
 from nudge.history.store import is_new_event
 from nudge.storage.database import Database
-from nudge.text import quote
 from nudge.usecases.app import App
 from nudge.usecases.call import Call, InContext, Params, Project, ProjectName, Result, Text
 from nudge.usecases.freshness import digest_files, named_paths
@@ -161,11 +160,12 @@ async def _refresh_basis(app: App, hint: Hint, root: str) -> None:
 
 
 def _credit_delta(event: Mapping[str, Any]) -> int:
-    """1 for a command that worked, -1 for one that failed, 0 when that is not known."""
-    code = exit_code_of(event)
-    if code is None:
+    """1 for a command that worked, -1 for one that failed, 0 when that is not known. A command that reports failed
+    tests, findings or a timeout did not fail: it did what it is for."""
+    outcome = problems.outcome_of(event, 0) if exit_code_of(event) is not None else None
+    if outcome is None or problems.has_findings(outcome.error):
         return 0
-    return 1 if code == 0 else -1
+    return 1 if outcome.succeeded else -1
 
 
 def exit_code_of(event: Mapping[str, Any]) -> int | None:
@@ -382,18 +382,8 @@ def _command_of(hint: Hint) -> str:
 def _meta(job: str, offer: Offer, repo: str) -> dict[str, Any]:
     number = len(offer.support.sessions)
     return {
-        "reason": _reason(offer),
+        "reason": offer.hint_reason(),
         "confidence": min(round(0.3 + 0.1 * number, 1), _MAX_CONFIDENCE),
         "tags": [job],
         "scope": {"repo": repo},
     }
-
-
-def _reason(offer: Offer) -> str:
-    """The most detailed reason that a session's start shows uncut."""
-    number, failure = len(offer.support.sessions), f"failed #{offer.support.failure_id}"
-    worked = f"worked in {number} session{'s' * (number != 1)} #{offer.support.success_id}"
-    where = f"{worked}, where {quote(offer.fact.subject, limits.MAX_TOLD_COMMAND)} {failure}"
-    whole = f"{where} ({quote(offer.fact.error, limits.MAX_TOLD_ERROR)})"
-    texts = (whole, where, f"{worked}, where another {failure}")
-    return next(text for text in texts if len(text) <= limits.INJECTED_REASON_CHARS)

@@ -146,10 +146,10 @@ def hint_rows(hits: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
             "value": value,
             "score": hit["score"],
             "is_used": bool(hint.get("use_count")),
-            "is_stale": bool(hit.get("stale")),
+            "stale": hit.get("stale"),
             "reasons": reasons,
             "origin": hint_selection.GUESSED if is_guess(meta) else origins.get(meta.get("added_by")),
-            "reason": "; ".join(filter(None, (hit.get("stale"), meta.get("reason")))),
+            "reason": meta.get("reason") or "",
         }
         rows.setdefault(name, row)
     return list(rows.values())

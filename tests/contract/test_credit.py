@@ -20,6 +20,7 @@ def _ran(
     call: str,
     *,
     failed: bool = False,
+    error: str = "Exit code 2",
     cwd: str | None = None,
     **environ: str,
 ) -> None:
@@ -30,9 +31,7 @@ def _ran(
         "tool_use_id": call,
         "tool_input": {"command": command},
     }
-    outcome = (
-        {"error": "Exit code 2"} if failed else {"tool_response": {"stdout": "", "stderr": "", "interrupted": False}}
-    )
+    outcome = {"error": error} if failed else {"tool_response": {"stdout": "", "stderr": "", "interrupted": False}}
     name = "PostToolUseFailure" if failed else "PostToolUse"
     done = machine.cli("record", stdin=json.dumps({**event, **outcome, "hook_event_name": name}), **environ)
     assert done.returncode == 0, done.stderr
@@ -56,6 +55,18 @@ def test_a_command_that_worked_raises_its_hint_once_a_session(machine: Machine) 
     assert "worked 2 times, last now" in machine.json("get", "api", "test")["match_explain"]["reasons"]
     _ran(machine, "pytest -q", "s3", "t5", failed=True)
     eventually(lambda: _uses(machine) == 1, "a failure lowers it")
+
+
+def test_failed_tests_lower_no_hint(machine: Machine) -> None:
+    """The command did what it is for: only the session's work is wrong. It may still be credited in that session."""
+    machine.json("set", "api", "test", "npm test", "--type", "command", "--global")
+    _ran(machine, "npm test", "s1", "t1")
+    eventually(lambda: _uses(machine) == 1, "the hint is credited")
+    report = "Exit code 1\nFAIL src/auth.test.ts\n  ● login › works\n\nTests:       1 failed, 11 passed, 12 total"
+    _ran(machine, "npm test", "s2", "t2", failed=True, error=report)
+    _ran(machine, "npm test", "s3", "t3", failed=True, error="Exit code 1\nsrc/a.ts(3,5): error TS2304: no name")
+    _ran(machine, "npm test", "s2", "t4")
+    eventually(lambda: _uses(machine) == 2, "the success after it credits the hint")
 
 
 def test_a_hint_for_elsewhere_is_not_credited(machine: Machine) -> None:

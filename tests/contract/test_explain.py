@@ -238,6 +238,7 @@ def test_the_total_is_the_score_that_ranked_for_a_thousand_queries(notes: Notes)
         for item, note in zip(items, recalled, strict=True):
             parts = [part for part in item["score"]["components"].values() if part is not None]
             assert math.isclose(sum(parts), item["score"]["total"])
+            assert all(number == round(number, 4) for number in (*parts, item["score"]["total"]))
             assert abs(item["score"]["total"] - note["score"]) < 0.001
 
 

@@ -145,7 +145,7 @@ def test_what_somebody_set_rests_on_the_files_that_it_names(
     after = machine.json("get", "shop", "pack", cwd=str(repo))["match_explain"]
     assert after["reasons"] == [f"{file} changed since", *before["reasons"]]
     assert after["score"] == pytest.approx(before["score"] / 2, abs=0.01)
-    assert f'shop/pack: "{value}" ({file} changed since; by hand)' in machine.cli("inject", cwd=str(repo)).stdout
+    assert f'shop/pack: "{value}" ({file} changed since; "by hand")' in machine.cli("inject", cwd=str(repo)).stdout
     _ran(machine, repo, value)
 
     def is_fresh() -> bool:

@@ -193,7 +193,7 @@ def test_the_obvious_command_of_a_manifest_is_not_told_where_nobody_runs_it(
     assert add_last_runs(connection, PROJECT, [row], NOW) == [row]
     store.record(connection, event("command", "pytest -q", NOW - DAY, session_id="s2", metadata={"exit_code": 0}))
     assert bool(add_last_runs(connection, PROJECT, [row], NOW)) is is_told
-    for told_anyway in ({**row, "is_stale": True}, {**row, "is_used": True}, {**row, "origin": None}):
+    for told_anyway in ({**row, "stale": "x changed"}, {**row, "is_used": True}, {**row, "origin": None}):
         assert add_last_runs(connection, PROJECT, [told_anyway], NOW) == [told_anyway]
 
 
@@ -216,7 +216,11 @@ def test_the_obvious_command_is_not_told_beside_a_fact_about_its_job() -> None:
     """Unless it failed, or its manifest changed; a fact about another job says nothing about it."""
     known = offers(NO_RUFF, Outcome(".venv/bin/ruff check", "", 2))
     obvious = hint("make lint", SCANNED)
-    others = [{**obvious, "is_stale": True}, {**obvious, "outcome": "failed 1d ago"}, hint("scripts/lint", SCANNED)]
+    others = [
+        {**obvious, "stale": "x changed"},
+        {**obvious, "outcome": "failed 1d ago"},
+        hint("scripts/lint", SCANNED),
+    ]
     others.append({**hint("make test", SCANNED), "name": "app/test"})
     assert drop_covered([obvious, *others], known) == others
 

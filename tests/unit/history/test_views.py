@@ -69,7 +69,7 @@ def test_an_anchor_that_does_not_exist_is_an_error() -> None:
     """There is nothing to look around."""
     with pytest.raises(NotFound) as missing:
         views.timeline(empty(), 7)
-    assert missing.value.message == "anchor observation not found"
+    assert missing.value.message == "anchor observation not found: 7"
 
 
 # trace

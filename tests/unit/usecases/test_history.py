@@ -19,7 +19,8 @@ from nudge.errors import HandingOver, Invalid, NotFound, NudgeError, StorageFail
 from nudge.storage.database import Database
 from nudge.usecases import history, recording
 from nudge.usecases.app import App
-from nudge.usecases.call import Call, EnvNeeded
+from nudge.usecases.call import Call, EnvNeeded, parse_params
+from nudge.usecases.memory_models import Recall
 from nudge.usecases.session import open_in_memory
 from tests.unit.history.stored import event
 
@@ -75,10 +76,11 @@ def service(tmp_path: Path) -> Iterator[Service]:
     [
         ("search", {"query": 'cargo "test'}, Invalid, "query: a quote is never closed: it opens at character 7"),
         ("get_observations", {"ids": []}, Invalid, "ids array must not be empty"),
-        ("timeline", {"anchor": 4_711}, NotFound, "anchor observation not found"),
-        ("timeline", {"anchor": 10**29}, NotFound, "anchor observation not found"),
+        ("timeline", {"anchor": 4_711}, NotFound, "anchor observation not found: 4711"),
+        ("timeline", {"anchor": 10**29}, NotFound, f"anchor observation not found: {2**62}"),
         ("session_trace", {"session_id": "nope"}, NotFound, "session not found: nope"),
         ("session_trace", {"session_id": "\ud800"}, NotFound, "session not found: ?"),
+        ("session_trace", {"session_id": "last"}, NotFound, "session not found: last"),
     ],
 )
 def test_what_is_an_error(
@@ -88,6 +90,34 @@ def test_what_is_an_error(
     with pytest.raises(kind) as refused:
         service(name, **params)
     assert refused.value.message == message
+
+
+@pytest.mark.parametrize(
+    ("model", "params", "wrong", "meant"),
+    [
+        (history.Timeline, {"id": 1}, "id", " (did you mean anchor?)"),
+        (history.FileHistory, {"path": "/a"}, "path", " (did you mean file_path?)"),
+        (history.SessionTrace, {"sesion_id": "s1"}, "sesion_id", " (did you mean session_id?)"),
+        (history.Search, {"query": "x", "type": "command"}, "type", " (did you mean obs_type?)"),
+        (history.Search, {"query": "x", "zebra": 1}, "zebra", ""),
+        (Recall, {"query": "x"}, "query", " (did you mean context?)"),
+    ],
+)
+def test_an_unknown_parameter_is_named_with_the_known_ones(
+    model: type[BaseModel], params: dict[str, Any], wrong: str, meant: str
+) -> None:
+    """Also when a required one is missing for that reason, and with the one that was probably meant."""
+    with pytest.raises(Invalid) as refused:
+        parse_params(model, params)
+    assert refused.value.message == f"{wrong}: is not a parameter{meant}; known: {', '.join(model.model_fields)}"
+
+
+def test_the_last_session_is_that_of_the_project(service: Service) -> None:
+    """By the word that the terminal takes."""
+    for session, project in (("s1", "api"), ("s2", "web")):
+        service.record(event("command", session_id=session, project=project, content="ls"))
+    for project, session in (("api", "s1"), ("web", "s2")):
+        assert service("session_trace", session_id="last", project=project)["session_id"] == session
 
 
 @pytest.mark.parametrize(

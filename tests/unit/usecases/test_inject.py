@@ -125,7 +125,7 @@ def test_hints_and_history_meet(served: tuple[App, Ask], explain: bool) -> None:
     app.session.store.apply(app.session.store.decide_set(app.now(), "api", "test", "pytest -q", META).change)
     record(app, "make build")
     told = ask(explain=explain)
-    assert '- api/test: "pytest -q" (from the README)' in told["text"]
+    assert '- api/test: "pytest -q" ("from the README")' in told["text"]
     assert '- 2h ago, codex: committed "make build" #1' in told["text"]
     assert [item["kind"] for item in told["items"]] == (["hint", "session"] if explain else [])
     for item in told["items"]:
@@ -268,7 +268,7 @@ def test_the_same_words(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> No
     app.history = machine.database()
     by_server = asyncio.run(inject.inject(app, Inject(context=HERE, session_id="new"), Call()))["text"]
     app.history.close()
-    assert by_itself == by_server and '- api/test: "pytest -q" (from the README)' in by_itself
+    assert by_itself == by_server and '- api/test: "pytest -q" ("from the README")' in by_itself
 
 
 def test_beside_a_server_that_does_not_answer(machine: Machine) -> None:

@@ -101,7 +101,7 @@ def test_callers_without_a_session_have_one_open_attempt_in_each_repo(service: S
     in no known place sees them all."""
     one, two = (Call(context=Context(project=f"github.com/acme/{name}")) for name in ("one", "two"))
     first, second = (service("start_ghap", call=call, **PLAN)["id"] for call in (one, two))
-    with pytest.raises(Conflict, match=rf"m{second} is open in this session \(make login fast\)"):
+    with pytest.raises(Conflict, match=rf'm{second} is open in this session \("make login fast"\)'):
         service("start_ghap", call=two, **PLAN)
     assert service("get_active_ghap", call=one)["id"] == first
     assert "open" not in service("get_active_ghap", call=two)
@@ -117,7 +117,7 @@ def test_callers_without_a_session_have_one_open_attempt_in_each_repo(service: S
 def test_the_refusal_names_another_repo(service: Service) -> None:
     """A session of its own has one open attempt, wherever it goes."""
     first = service.start("s1")
-    with pytest.raises(Conflict, match=rf"m{first} is open in this session, for {PROJECT} \(make login"):
+    with pytest.raises(Conflict, match=rf"m{first} is open in this session, for {PROJECT} \(\"make login"):
         service("start_ghap", call=Call(context=Context(project="github.com/acme/web")), session_id="s1", **PLAN)
 
 
