@@ -129,6 +129,10 @@ class HintIndex:
         for weight in sorted(lighter, reverse=True):
             yield from lighter[weight]
 
+    def words_of(self, hint: Hint, words: Iterable[str]) -> list[str]:
+        """Return those of the words that a hint is indexed under, in any form that has the same stem."""
+        return [word for word in words if self._words.has(hint, word)]
+
     def is_indexed(self, hint: Hint) -> bool:
         """Whether `find_by_word` knows all words of a hint."""
         return self._words.is_indexed(hint)
@@ -253,6 +257,9 @@ class TextIndex:
             for identity in weights.keys() & group:
                 weights[identity] += weight
         return weights, common
+
+    def has(self, hint: Hint, word: str) -> bool:
+        return any(hint.identity in self._hints[spelling] for spelling in self._spellings(word, is_prefix=False))
 
     def is_indexed(self, hint: Hint) -> bool:
         return hint.identity not in self._long

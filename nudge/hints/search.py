@@ -8,8 +8,9 @@ ranked by their words.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Generator, Iterable, Iterator, Set
+from collections.abc import Callable, Generator, Iterable, Iterator, Set
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, islice
 from typing import Any, Self
 
@@ -47,7 +48,8 @@ class HintFilter:
         )
 
     def candidates(self, index: HintIndex, now: float) -> Iterator[Hint]:
-        """Live hints that pass every filter but the regex, best first. Lazy: the index must not change meanwhile.
+        """Live hints that pass every filter that an index can answer, best first; `narrow` applies the others. Lazy:
+        the index must not change meanwhile.
 
         A small group is sorted as far as it is needed; a large one is picked from the order of all hints.
         """
@@ -59,7 +61,7 @@ class HintFilter:
         live = (hint for hint in hints if hint.expires_at is None or now < hint.expires_at)
         if self.keys is None and self.tags is None and self.text is None:
             return live
-        return (hint for hint in live if self._accepts(hint, index, by_word))
+        return (hint for hint in live if self._accepts(hint, by_word))
 
     def partial_candidates(self, text: TextQuery, index: HintIndex, now: float, skip: Set[Identity]) -> Iterator[Hint]:
         """Live hints that have some of the words of a question, are not in `skip` and pass the other filters;
@@ -85,14 +87,19 @@ class HintFilter:
             return False
         return self.tags is None or any(tag in self.tags for tag in hint.meta.get("tags", ()))
 
-    def _accepts(self, hint: Hint, index: HintIndex, by_word: list[Set[Identity]]) -> bool:
+    def _accepts(self, hint: Hint, by_word: list[Set[Identity]]) -> bool:
         if not self._accepts_names(hint):
             return False
-        if self.text is None:
-            return True
-        if not all(hint.identity in group for group in by_word):
-            return False
-        return (index.is_indexed(hint) and not self.text.has_phrases) or self.text.matches(hint.texts)
+        return all(hint.identity in group for group in by_word)
+
+    def narrow(self, hints: Iterator[Hint], index: HintIndex) -> Iterator[Hint | int]:
+        """Yield those of the candidates whose texts match: the regex, phrases, and words that are not indexed. Reading
+        texts takes time, so the number of characters that were read is yielded in between."""
+        found = hints if self.regex is None else _matching(hints, self.regex)
+        text = self.text
+        if text is None:
+            return found
+        return (one if isinstance(one, int) or _has_text(text, index, one) else len(one.blob) for one in found)
 
     def _smallest_group(self, index: HintIndex, by_word: list[Set[Identity]]) -> Iterable[Hint] | None:
         """Return the hints of the component, else the fewest of those with the keys, the tags or the rarest word; None
@@ -111,15 +118,19 @@ class HintFilter:
             return fewest[0].values()
         return {identity: hint for group in fewest for identity, hint in group.items()}.values()
 
-    def reasons(self, hint: Hint, *, is_partial: bool) -> list[str]:
-        """Why a hint that passed was found."""
+    def reasons(self, hint: Hint, some_words: list[str] | None = None) -> list[str]:
+        """Why a hint that passed was found; `some_words` are those that it has, if it was found by only some."""
         reasons = [f"tag {tag}" for tag in self.tags or () if tag in hint.meta.get("tags", ())]
         if self.text is not None:
-            if is_partial:
-                reasons.append(f"some of the words found: {', '.join(self.text.words_in(hint.texts))}")
+            if some_words is not None:
+                reasons.append(f"some of the words found: {', '.join(some_words)}")
             else:
                 reasons.append(f"text found in {self.text.first_field(hint.texts)}")
         return reasons if self.regex is None else [*reasons, f"regex found in {_field_matched(self.regex, hint)}"]
+
+
+def _has_text(text: TextQuery, index: HintIndex, hint: Hint) -> bool:
+    return (not text.has_phrases and index.is_indexed(hint)) or text.matches(hint.texts)
 
 
 def _field_matched(regex: Regex, hint: Hint) -> str | None:
@@ -152,25 +163,29 @@ def search(
     if filters.regex is not None:
         candidates = iter(list(candidates))
         yield
-    matches, refused = yield from _select(candidates, filters.regex, context, limit + 1)
-    whole = len(matches)
-    if whole <= limit and filters.question is not None:
+    narrow = partial(filters.narrow, index=index)
+    is_lazy = filters.regex is None
+    matches, refused = yield from _select(candidates, narrow, context, limit + 1, is_lazy=is_lazy)
+    words: dict[Identity, list[str]] = {}
+    if len(matches) <= limit and (question := filters.question) is not None:
         identities = {hint.identity for hint, _ in matches}
-        some = filters.partial_candidates(filters.question, index, now, identities)
-        matches += (yield from _select(some, None, context, limit + 1 - whole))[0]
+        some = filters.partial_candidates(question, index, now, identities)
+        others, _ = yield from _select(some, iter, context, limit + 1 - len(matches), is_lazy=True)
+        words = {hint.identity: _words_found(question, index, hint) for hint, _ in others}
+        matches += others
     has_more, matches = len(matches) > limit, matches[:limit]
     entries: list[dict[str, Any]] = []
     slices = Slices()
     room = limits.PAGE_BYTES
-    for number, (hint, verdict) in enumerate(matches):
+    for hint, verdict in matches:
         room -= hint.weight
         if room < 0 and entries:
             has_more = True
             break
-        is_partial = number >= whole
-        reasons = [*filters.reasons(hint, is_partial=is_partial), *verdict.reasons]
+        some_words = words.get(hint.identity)
+        reasons = [*filters.reasons(hint, some_words), *verdict.reasons]
         entry = _entry(rank(hint, reasons, now), now)
-        if is_partial:
+        if some_words is not None:
             entry["partial"] = True
         entries.append(entry)
         if slices.due(hint.weight):
@@ -179,15 +194,28 @@ def search(
     return {"hints": entries, **why_not, **({"more": True} if has_more else {})}
 
 
+def _words_found(question: TextQuery, index: HintIndex, hint: Hint) -> list[str]:
+    """Return the words of a question that a hint has. Its texts are read only if it is not in the index: it has more
+    words than are indexed, or was changed meanwhile."""
+    words = index.words_of(hint, question.any_of) if index.is_indexed(hint) else []
+    return words or question.words_in(hint.texts)
+
+
 def _select(
-    candidates: Iterator[Hint], regex: Regex | None, context: Context, limit: int
+    candidates: Iterator[Hint],
+    narrow: Callable[[Iterator[Hint]], Iterator[Hint | int]],
+    context: Context,
+    limit: int,
+    *,
+    is_lazy: bool,
 ) -> Generator[None, None, tuple[list[Checked], list[Checked]]]:
-    """Return the first hints that apply here, and, as long as there is none, the nearest of those that do not."""
+    """Return the first of the candidates that `narrow` leaves and that apply here, and, as long as there is none, the
+    nearest of those that do not. `is_lazy`: the candidates come from the index, which may change in a pause."""
     matches: list[Checked] = []
     refused: list[Checked] = []
     verdicts: dict[str, Verdict] = {}
-    slices, is_lazy = Slices(), regex is None
-    matching = candidates if regex is None else _matching(candidates, regex)
+    slices = Slices()
+    matching = narrow(candidates)
     while len(matches) < limit:
         hint = next(matching, None)
         if hint is None:
@@ -206,7 +234,7 @@ def _select(
                 refused.append((hint, verdict))
         if slices.due(chars):
             if is_lazy:
-                matching, is_lazy = iter(list(candidates)), False
+                matching, is_lazy = narrow(iter(list(candidates))), False
             refused = _nearest(refused, limits.MAX_QUERY_WHY_NOT)
             yield
     return matches, refused

@@ -13,6 +13,7 @@ HTTP_REQUESTS = 0.55  # x the requests a second of an empty aiohttp handler, at 
 WIRE_REQUESTS = 1.0  # the same, over the private wire
 FLATNESS = 1.3  # x the cost of one `get` among 50 hints, among 5,000
 QUERY_BY_INDEX = 5.0  # x `get_hint`: by component, keys, tags or words
+QUERY_BY_QUESTION = 8.0  # hints with some of the words, prefixes, phrases: more work for each of ten results
 QUERY_BY_REGEX = 25.0  # x the same
 FAILOVER = 2.0  # x the start of a bare core (`serve --detach` to its first answer), through a PROXY or a command
 FAILOVER_OF_MANY = 3.0  # x the same, until the last of 20 PROXYs that wait has its answer

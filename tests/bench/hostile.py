@@ -125,6 +125,8 @@ def _attacks() -> Iterator[_Attack]:
     batch = json.dumps([json.loads(hints.request("nudge.list_components", component="service-0"))] * limits.MAX_BATCH)
     yield _Attack("100 calls with large answers", lambda target: target.ask(batch.encode(), b'"result"'))
     yield _Attack("evil regexes over 5,000 hints", _search)
+    phrase = hints.request("nudge.query", text='"compose docker"', context=hints.CONTEXT)
+    yield _Attack("a phrase of words that all of 5,000 hints have", lambda target: target.ask(phrase, b'"hints":[]'))
     for what, body, expected in _bodies():
         yield _Attack(f"1 MiB of {what}", partial(_Target.ask, body=body, expected=expected))
     globs = hints.request("nudge.import", payload=_evil_globs(), mode="replace")
