@@ -351,10 +351,10 @@ class _PrimaryLink:
         published = endpoint.read(self._directory)
         if published is None or published.state != endpoint.READY:
             raise Lost
-        link = Connection(published, endpoint.read_token(self._directory))
-        link.greet(self._client.name)
+        connection = Connection(published, endpoint.read_token(self._directory))
+        connection.queue_hello(self._client.name)
         self.is_older = endpoint.is_newer(__version__, published.version or "")
-        return link
+        return connection
 
 
 def _local_error(error: RemoteError) -> NudgeError:

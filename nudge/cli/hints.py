@@ -11,7 +11,7 @@ import click
 from nudge import context, limits
 from nudge.cli import completion, output, params, plain
 from nudge.cli.app import verb
-from nudge.cli.output import EXIT_OK, EXIT_REFUSED, Pen, Usage
+from nudge.cli.output import EXIT_OK, EXIT_REFUSED, Styler, Usage
 from nudge.cli.params import LIST, NUMBER, PAIR, SYSTEMS, WHOLE, list_option, option
 from nudge.cli.plain import Invocation
 from nudge.cli.prompts import ask, can_ask, yes_option
@@ -128,7 +128,7 @@ def _list_component(
     if not result.get("hints"):
         raise _unknown_component(component, result.get("note"))
     console = invocation.console
-    console.result(result, _hint_lines(console.pen, result["hints"]))
+    console.result(result, _hint_lines(console.styler, result["hints"]))
     return EXIT_OK
 
 
@@ -183,7 +183,7 @@ def query(
     fields["context"] = plain.context_params(**where)
     result = invocation.client(env).call("nudge.query", fields)
     console = invocation.console
-    console.result(result, hit_lines(console.pen, result["hints"]))
+    console.result(result, hit_lines(console.styler, result["hints"]))
     if result["hints"] and "partial" in result["hints"][0] and not console.as_json:
         console.note("no hint that applies here has all of these words; the ones above have some")
     if result.get("more") and not console.as_json:
@@ -202,15 +202,15 @@ def query(
     return EXIT_OK
 
 
-def hit_lines(pen: Pen, hits: list[dict[str, Any]]) -> Iterator[str]:
+def hit_lines(styler: Styler, hits: list[dict[str, Any]]) -> Iterator[str]:
     names = [output.hint_name(hit["component"], hit["key"]) for hit in hits]
     width = output.widest(names)
     for name, hit in zip(names, hits, strict=True):
-        value = pen.clip(output.value_text(hit["hint"]), width + 8)
-        yield f"{hit['score']:.2f}  {pen.paint('bold', output.pad(name, width))}  {value}"
+        value = styler.clip(output.value_text(hit["hint"]), width + 8)
+        yield f"{hit['score']:.2f}  {styler.paint('bold', output.pad(name, width))}  {value}"
         reasons = hit["match_explain"]["reasons"]
         if reasons:
-            yield pen.paint("dim", "      " + pen.clip(escape("; ".join(reasons)), 6))
+            yield styler.paint("dim", "      " + styler.clip(escape("; ".join(reasons)), 6))
 
 
 # ls
@@ -233,7 +233,7 @@ def ls(invocation: Invocation, component: str | None, env: tuple[tuple[str, str]
         # With --json the answer is what a call without a context gets through every other interface.
         marks = not console.as_json or any(where.values())
         result = client.call("nudge.list_components", {"context": plain.context_params(**where)} if marks else {})
-        console.result(result, _component_lines(console.pen, result["components"]))
+        console.result(result, _component_lines(console.styler, result["components"]))
         if not result["components"] and not console.as_json:
             console.note("no hints yet; set one with: nudge set COMPONENT KEY VALUE, or run: nudge scan")
     else:
@@ -246,7 +246,7 @@ def ls(invocation: Invocation, component: str | None, env: tuple[tuple[str, str]
         is_unknown = not result["components"] or (key is not None and not result["hints"])
         if is_unknown and not console.as_json:  # with --json, an empty list as through every other interface
             raise _unknown_component(component, result.get("note"))
-        console.result(result, _hint_lines(console.pen, result["hints"]))
+        console.result(result, _hint_lines(console.styler, result["hints"]))
     if (note := result.get("note")) and not console.as_json:
         console.note(escape(note))
     return EXIT_OK
@@ -267,30 +267,30 @@ def _fetch_component(client: Client, fields: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
-def _component_lines(pen: Pen, components: list[dict[str, Any]]) -> Iterator[str]:
+def _component_lines(styler: Styler, components: list[dict[str, Any]]) -> Iterator[str]:
     width = output.widest(escape(component["name"]) for component in components)
     for component in components:
         name, total = output.pad(escape(component["name"]), width), output.count(component["hint_count"], "hint")
         here = component.get("eligible_count", component["hint_count"])
         if not here:
-            yield f"{pen.paint('dim', pen.symbol('○'))} {pen.paint('dim', f'{name}  {total}')}, none for here"
+            yield f"{styler.paint('dim', styler.symbol('○'))} {styler.paint('dim', f'{name}  {total}')}, none for here"
         else:
             some = "" if here == component["hint_count"] else f", {here} for here"
-            yield f"{pen.paint('green', pen.symbol('●'))} {pen.paint('bold', name)}  {total}{some}"
+            yield f"{styler.paint('green', styler.symbol('●'))} {styler.paint('bold', name)}  {total}{some}"
 
 
-def _hint_lines(pen: Pen, entries: list[dict[str, Any]]) -> Iterator[str]:
+def _hint_lines(styler: Styler, entries: list[dict[str, Any]]) -> Iterator[str]:
     width = output.widest(escape(entry["key"]) for entry in entries)
     for entry in entries:
         key = output.pad(escape(entry["key"]), width)
-        value = pen.clip(output.value_text(entry["hint"]), width + 4)
+        value = styler.clip(output.value_text(entry["hint"]), width + 4)
         scope = output.scope_text(output.scope_of(entry["hint"]))
         if entry["eligible"]:
-            yield f"{pen.paint('green', pen.symbol('●'))} {pen.paint('bold', key)}  {value}"
+            yield f"{styler.paint('green', styler.symbol('●'))} {styler.paint('bold', key)}  {value}"
         else:
-            yield f"{pen.paint('dim', pen.symbol('○'))} {pen.paint('dim', f'{key}  {value}')}"
+            yield f"{styler.paint('dim', styler.symbol('○'))} {styler.paint('dim', f'{key}  {value}')}"
             scope += f" (not here: {escape('; '.join(entry['reasons']))})"
-        yield pen.paint("dim", f"  {' ' * width}  {pen.clip(scope, width + 4)}")
+        yield styler.paint("dim", f"  {' ' * width}  {styler.clip(scope, width + 4)}")
 
 
 # delete
@@ -308,7 +308,9 @@ def _delete_component(invocation: Invocation, component: str, *, yes: bool) -> i
     for key in dict.fromkeys(entry["key"] for entry in entries):
         client.call("nudge.delete_hint", {"component": component, "key": key})
     result = {"deleted": True, "component": component, "hints": len(entries)}
-    console.result(result, [console.pen.done(f"deleted {console.pen.paint('bold', escape(component))} ({hints})")])
+    console.result(
+        result, [console.styler.done(f"deleted {console.styler.paint('bold', escape(component))} ({hints})")]
+    )
     return EXIT_OK
 
 
@@ -342,9 +344,9 @@ def delete(invocation: Invocation, component: str, key: str | None, yes: bool, *
         what = f"{len(previous)} variants: {_scopes_text(previous)}"
     else:
         what = f"v{previous['version']}, {_scopes_text([previous])}"
-    pen = invocation.console.pen
-    name = pen.paint("bold", output.hint_name(component, key))
-    invocation.console.result(result, [pen.done(f"deleted hint {name} ({what})")])
+    styler = invocation.console.styler
+    name = styler.paint("bold", output.hint_name(component, key))
+    invocation.console.result(result, [styler.done(f"deleted hint {name} ({what})")])
     return EXIT_OK
 
 
@@ -401,7 +403,7 @@ def scan(invocation: Invocation, directory: str, dry_run: bool) -> int:
         fields["unread"] = scanned.unread
     result = invocation.client().call("nudge.scan", fields)
     console = invocation.console
-    console.result(result, _scan_lines(console.pen, result, dry_run=dry_run))
+    console.result(result, _scan_lines(console.styler, result, dry_run=dry_run))
     refused = [f"{entry['component']}/{entry['key']}: {entry['reason']}" for entry in result.get("skipped", ())]
     for problem in [*scanned.problems, *refused]:
         console.note(f"skipped: {escape(problem)}")
@@ -430,17 +432,17 @@ def _scan_entry(command: Command, root: str) -> dict[str, Any]:
     return {**entry, "reason": f"{reason}, a guess", "guess": True} if command.is_guess else entry
 
 
-def _scan_lines(pen: Pen, result: dict[str, Any], *, dry_run: bool) -> Iterator[str]:
+def _scan_lines(styler: Styler, result: dict[str, Any], *, dry_run: bool) -> Iterator[str]:
     rows = [(mark, style, entry) for outcome, mark, style in _OUTCOMES for entry in result[outcome]]
     names = [output.hint_name(entry["component"], entry["key"]) for _, _, entry in rows]
     width = output.widest(names)
     for name, (mark, style, entry) in zip(names, rows, strict=True):
         reason = escape(entry.get("reason") or "")
-        value = pen.clip(escape(output.bare_value(entry["value"])), width + len(reason) + 6)
-        yield f"{pen.paint(style, mark)} {output.pad(name, width)}  {value}  {pen.paint('dim', reason)}".rstrip()
+        value = styler.clip(escape(output.bare_value(entry["value"])), width + len(reason) + 6)
+        yield f"{styler.paint(style, mark)} {output.pad(name, width)}  {value}  {styler.paint('dim', reason)}".rstrip()
     counts = {outcome: len(result[outcome]) for outcome, _, _ in _OUTCOMES} | {"unchanged": result["unchanged"]}
     summary = ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count) or "nothing found"
     if dry_run:
         yield f"nothing was set (--dry-run); it would be: {summary}"
     else:
-        yield pen.done(summary + (" (kept: set by a person or an agent, or learned)" if result["kept"] else ""))
+        yield styler.done(summary + (" (kept: set by a person or an agent, or learned)" if result["kept"] else ""))

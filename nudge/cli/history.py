@@ -10,7 +10,7 @@ import click
 from nudge import context, limits
 from nudge.cli import completion, output, params, plain, result_lines
 from nudge.cli.app import verb
-from nudge.cli.output import EXIT_NOT_FOUND, EXIT_OK, Pen, Usage
+from nudge.cli.output import EXIT_NOT_FOUND, EXIT_OK, Styler, Usage
 from nudge.cli.params import COUNT, ID, WHOLE, option, project_options, project_params, resolve_project
 from nudge.cli.plain import Invocation
 from nudge.clock import iso
@@ -143,9 +143,9 @@ def search(
         console.result([row["id"] for row in rows], (str(row["id"]) for row in rows))
     else:
         lines = (
-            (line for row in rows for line in result_lines.full_observation_lines(console.pen, row))
+            (line for row in rows for line in result_lines.full_observation_lines(console.styler, row))
             if full
-            else result_lines.observation_table(console.pen, rows)
+            else result_lines.observation_table(console.styler, rows)
         )
         console.result(rows, lines)
     suffix = f"; {more}" if more else ""
@@ -174,7 +174,7 @@ def recent(invocation: Invocation, project: str | None, all_projects: bool, limi
         client, "nudge.recent_context", fields, limits.DEFAULT_RECENT_LIMIT, limits.MAX_RECENT_LIMIT
     )
     console = invocation.console
-    console.result(rows, result_lines.observation_table(console.pen, rows, project=chosen, show_projects=True))
+    console.result(rows, result_lines.observation_table(console.styler, rows, project=chosen, show_projects=True))
     if more:
         console.note(more)
     if not console.as_json and not any(result_lines.is_of_project(row, chosen) for row in rows):
@@ -223,7 +223,7 @@ def history(
         if result_lines.is_of_project(row, chosen) and (after or 0) < row["timestamp"] < (before or float("inf"))
     ]
     touched = _recent_files(rows)[: max(limit or 20, 1)]
-    console.result(touched, result_lines.observation_table(console.pen, touched, project=chosen, show_projects=True))
+    console.result(touched, result_lines.observation_table(console.styler, touched, project=chosen, show_projects=True))
     if not touched and not console.as_json:
         console.note("no file was touched here yet; look in all projects with --all-projects")
     return EXIT_OK
@@ -245,7 +245,7 @@ def _file_history(invocation: Invocation, file: str, window: dict[str, Any]) -> 
     fields = {"file_path": plain.absolute_path(file), **window}
     result = invocation.client().call("nudge.file_history", fields)
     console = invocation.console
-    console.result(result, _file_history_lines(console.pen, result))
+    console.result(result, _file_history_lines(console.styler, result))
     if not result["sessions"] and not console.as_json:
         path = escape(result["file_path"])
         console.note(f"no session touched {path}; list files that were touched with: nudge history")
@@ -256,24 +256,24 @@ def _file_history(invocation: Invocation, file: str, window: dict[str, Any]) -> 
     return EXIT_OK
 
 
-def _file_history_lines(pen: Pen, result: dict[str, Any]) -> Iterator[str]:
+def _file_history_lines(styler: Styler, result: dict[str, Any]) -> Iterator[str]:
     for session in result["sessions"]:
-        name = pen.paint("bold", result_lines.short_id(session["session_id"]))
+        name = styler.paint("bold", result_lines.short_id(session["session_id"]))
         intent = result_lines.quote_line(session["summary_intent"]) if session.get("summary_intent") else ""
         project = escape(str(session.get("project") or "-"))
         began = result_lines.local_time(session["started_at"], result_lines.MINUTES)
-        yield f"{name}  {began}  {project}  {pen.clip(intent, 40)}".rstrip()
+        yield f"{name}  {began}  {project}  {styler.clip(intent, 40)}".rstrip()
         # The path is the same in every line; what else a touch has is not.
         rows = [
             {**touch, "content": "" if touch["content_preview"] == result["file_path"] else touch["content_preview"]}
             for touch in session["touches"]
         ]
         for row, line in zip(
-            rows, result_lines.observation_table(pen, rows, clock=result_lines.MINUTES, indent="  "), strict=True
+            rows, result_lines.observation_table(styler, rows, clock=result_lines.MINUTES, indent="  "), strict=True
         ):
             yield line
             if row.get("prompt_content"):
-                yield pen.paint("dim", f"      {pen.clip(result_lines.quote_line(row['prompt_content']), 6)}")
+                yield styler.paint("dim", f"      {styler.clip(result_lines.quote_line(row['prompt_content']), 6)}")
 
 
 # sessions, trace
@@ -295,7 +295,7 @@ def sessions(invocation: Invocation, project: str | None, limit: int | None) -> 
         "sessions",
     )
     console = invocation.console
-    console.result(rows, _session_lines(console.pen, rows))
+    console.result(rows, _session_lines(console.styler, rows))
     if more:
         console.note(more)
     if console.as_json:
@@ -309,10 +309,10 @@ def sessions(invocation: Invocation, project: str | None, limit: int | None) -> 
     return EXIT_OK
 
 
-def _session_lines(pen: Pen, rows: list[dict[str, Any]]) -> Iterator[str]:
+def _session_lines(styler: Styler, rows: list[dict[str, Any]]) -> Iterator[str]:
     for session_id, *cells, intent in output.align(_session_cells(session) for session in rows):
         taken = len(session_id) + sum(len(cell) + 2 for cell in cells) + 2
-        yield "  ".join([pen.paint("bold", session_id), *cells, pen.clip(intent, taken)]).rstrip()
+        yield "  ".join([styler.paint("bold", session_id), *cells, styler.clip(intent, taken)]).rstrip()
 
 
 def _session_cells(session: dict[str, Any]) -> list[str]:
@@ -346,7 +346,7 @@ def trace(invocation: Invocation, session: str, project: str | None, full: bool,
     client, console = invocation.client(), invocation.console
     fields = {"session_id": find_session(client, session, project), **params.drop_none(**window)}
     result = client.call("nudge.session_trace", {**caller_params(project), **fields})
-    console.result(result, result_lines.trace_lines(console.pen, result, full=full))
+    console.result(result, result_lines.trace_lines(console.styler, result, full=full))
     if result.get("more"):
         latest = result_lines.latest_in_trace(result)
         console.note(f"there is more: nudge trace {escape(result['session_id'])} --after {iso(latest)}")
@@ -375,18 +375,18 @@ def timeline(invocation: Invocation, anchor: int, before: int | None, after: int
         if error.reason == NotFound.reason and not invocation.as_json:
             raise NotFound(f"there is no observation #{anchor}; find one with: nudge search") from None
         raise
-    invocation.console.result(result, _timeline_lines(invocation.console.pen, result))
+    invocation.console.result(result, _timeline_lines(invocation.console.styler, result))
     return EXIT_OK
 
 
-def _timeline_lines(pen: Pen, result: dict[str, Any]) -> Iterator[str]:
+def _timeline_lines(styler: Styler, result: dict[str, Any]) -> Iterator[str]:
     anchor = result["anchor"]
     project, day = escape(str(anchor.get("project") or "-")), result_lines.local_time(anchor["timestamp"], "%Y-%m-%d")
-    yield pen.paint("dim", f"session {escape(anchor['session_id'])}, {project}, {day}")
+    yield styler.paint("dim", f"session {escape(anchor['session_id'])}, {project}, {day}")
     rows = [*result["before"], anchor, *result["after"]]
     clock = result_lines.clock_format(row["timestamp"] for row in rows)
-    for position, line in enumerate(result_lines.observation_table(pen, rows, clock=clock)):
-        yield f"{pen.paint('bold', '>') if position == len(result['before']) else ' '} {line}"
+    for position, line in enumerate(result_lines.observation_table(styler, rows, clock=clock)):
+        yield f"{styler.paint('bold', '>') if position == len(result['before']) else ' '} {line}"
 
 
 @verb("show", "nudge show 42", "nudge show 42 43 --json", "nudge search stale --ids | xargs nudge show")
@@ -398,7 +398,7 @@ def show(invocation: Invocation, ids: tuple[int, ...], project: str | None) -> i
     """Prints the whole text of each observation, its session, project, file and other fields."""
     console = invocation.console
     rows = _fetch(invocation.client(), ids, project)
-    console.result(rows, (line for row in rows for line in result_lines.full_observation_lines(console.pen, row)))
+    console.result(rows, (line for row in rows for line in result_lines.full_observation_lines(console.styler, row)))
     row_ids = {row["id"] for row in rows}
     if missing := [f"#{number}" for number in dict.fromkeys(ids) if number not in row_ids]:
         console.note(f"not found: {', '.join(missing)}")

@@ -10,7 +10,7 @@ import click
 from nudge import limits
 from nudge.cli import completion, output, params
 from nudge.cli.app import verb, verb_group
-from nudge.cli.output import EXIT_OK, Console, Pen
+from nudge.cli.output import EXIT_OK, Console, Styler
 from nudge.cli.params import (
     NOTE_ID,
     NUMBER,
@@ -154,7 +154,7 @@ def start(invocation: Invocation, goal: str, parallel: bool, session: str | None
     fields = params.drop_none(goal=goal, session_id=session, parallel=parallel or None, **fields)
     result = invocation.call("nudge.start_ghap", fields)
     console, name = invocation.console, note_name(result["id"])
-    done = console.pen.done(f"{console.pen.paint('bold', name)} is open")
+    done = console.styler.done(f"{console.styler.paint('bold', name)} is open")
     console.result(result, [done, f"  when you know: nudge journal resolve {name} --outcome {'|'.join(_OUTCOMES)}"])
     return EXIT_OK
 
@@ -175,8 +175,8 @@ def update(invocation: Invocation, attempt_id: int, **fields: Any) -> int:
     """Earlier values are kept as iterations, which `nudge journal show` prints."""
     result = invocation.call("nudge.update_ghap", {"id": attempt_id, **params.drop_none(**fields)})
     console = invocation.console
-    name = console.pen.paint("bold", note_name(result["id"]))
-    console.result(result, [console.pen.done(f"{name} is in iteration {result['iteration_count']}")])
+    name = console.styler.paint("bold", note_name(result["id"]))
+    console.result(result, [console.styler.done(f"{name} is in iteration {result['iteration_count']}")])
     return EXIT_OK
 
 
@@ -198,8 +198,8 @@ def resolve(invocation: Invocation, attempt_id: int, outcome: str, lesson: str |
     texts = params.drop_none(lesson=None if lesson is None else read_text(lesson), **texts)
     fields = {"id": attempt_id, "status": outcome, **texts}
     result = invocation.call("nudge.resolve_ghap", fields)
-    name = console.pen.paint("bold", note_name(result["id"]))
-    lines = [console.pen.done(f"{name} is {result['status']} ({result['confidence_tier']})")]
+    name = console.styler.paint("bold", note_name(result["id"]))
+    lines = [console.styler.done(f"{name} is {result['status']} ({result['confidence_tier']})")]
     if "lesson_id" in result:
         lines.append(f"  lesson: {note_name(result['lesson_id'])}, told to the agents that start here")
     console.result(result, lines)
@@ -216,8 +216,8 @@ def adopt(invocation: Invocation, attempt_id: int, session: str | None, parallel
     console = invocation.console
     fields = params.drop_none(adopt=attempt_id, session_id=session, parallel=parallel or None)
     result = invocation.call("nudge.get_orphaned_ghap", fields)
-    name = console.pen.paint("bold", note_name(result["id"]))
-    console.result(result, [console.pen.done(f"{name} belongs to session {escape(result['session_id'])}")])
+    name = console.styler.paint("bold", note_name(result["id"]))
+    console.result(result, [console.styler.done(f"{name} belongs to session {escape(result['session_id'])}")])
     return EXIT_OK
 
 
@@ -230,7 +230,7 @@ def calibration(invocation: Invocation, project: str | None, all_projects: bool,
     console = invocation.console
     fields = {**project_params(resolve_project(project, all_projects)), **params.drop_none(since=since)}
     result = invocation.client().call("nudge.journal_calibration", fields)
-    console.result(result, _calibration_lines(console.pen, result))
+    console.result(result, _calibration_lines(console.styler, result))
     if not result["domains"] and not console.as_json:
         console.note(_NO_ATTEMPT)
     return EXIT_OK
@@ -241,7 +241,7 @@ def calibration(invocation: Invocation, project: str | None, all_projects: bool,
 
 def _table(console: Console, entries: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Yield `m12  open  2m ago  debugging  GOAL` for each attempt, with the namespace unless all have the same."""
-    pen, several = console.pen, len({entry["namespace"] for entry in entries}) > 1
+    styler, several = console.styler, len({entry["namespace"] for entry in entries}) > 1
     rows = [
         (
             note_name(entry["id"]),
@@ -255,34 +255,35 @@ def _table(console: Console, entries: Sequence[Mapping[str, Any]]) -> Iterator[s
     ]
     for name, status, *others, goal in output.align(rows):
         taken = len(name) + len(status) + sum(map(len, others)) + 2 * (len(others) + 2)
-        painted = [pen.paint("bold", name), _status(pen, status), *others]
-        yield "  ".join([*painted, pen.clip(goal, taken)])
+        painted = [styler.paint("bold", name), _status(styler, status), *others]
+        yield "  ".join([*painted, styler.clip(goal, taken)])
 
 
-def _status(pen: Pen, text: str) -> str:
+def _status(styler: Styler, text: str) -> str:
     style = _STYLES.get(text.rstrip())
-    return pen.paint(style, text) if style else text
+    return styler.paint(style, text) if style else text
 
 
 def _full_lines(
     console: Console, note: Mapping[str, Any], links: Sequence[Mapping[str, Any]], command: str | None
 ) -> Iterator[str]:
-    pen, metadata = console.pen, note["metadata"]
-    yield f"{pen.paint('bold', note_name(note['id']))}  {pen.paint('bold', escape(' '.join(note['title'].split())))}"
-    facts = [(name, text) for name, text in _facts(pen, note, metadata, command) if text]
+    styler, metadata = console.styler, note["metadata"]
+    title = escape(" ".join(note["title"].split()))
+    yield f"{styler.paint('bold', note_name(note['id']))}  {styler.paint('bold', title)}"
+    facts = [(name, text) for name, text in _facts(styler, note, metadata, command) if text]
     lessons = [link["source_id"] for link in links if link["relation"] == "derived_from"]
     facts += [("lesson note", note_name(lesson)) for lesson in lessons]
-    yield from (f"  {pen.paint('dim', f'{name}:')} {text}" for name, text in facts)
+    yield from (f"  {styler.paint('dim', f'{name}:')} {text}" for name, text in facts)
     for iteration in metadata.get("iterations", ()):
-        yield f"  {pen.paint('dim', age_text(iteration['at']) + ':')} {escape(_iteration_text(iteration))}"
+        yield f"  {styler.paint('dim', age_text(iteration['at']) + ':')} {escape(_iteration_text(iteration))}"
 
 
 def _facts(
-    pen: Pen, note: Mapping[str, Any], metadata: Mapping[str, Any], command: str | None
+    styler: Styler, note: Mapping[str, Any], metadata: Mapping[str, Any], command: str | None
 ) -> Iterator[tuple[str, str]]:
     status = metadata.get("outcome", "open")
     tier = metadata.get("confidence_tier")
-    yield "status", _status(pen, escape(status)) + (f" ({escape(tier)})" if tier else "")
+    yield "status", _status(styler, escape(status)) + (f" ({escape(tier)})" if tier else "")
     for name in ("hypothesis", "action", "prediction"):
         yield name, escape(str(metadata.get(name) or ""))
     if (confidence := metadata.get("confidence")) is not None:
@@ -312,7 +313,7 @@ def _iteration_text(iteration: Mapping[str, Any]) -> str:
     return "; ".join(part for part in (str(iteration.get("note") or ""), was) if part)
 
 
-def _calibration_lines(pen: Pen, result: Mapping[str, Any]) -> Iterator[str]:
+def _calibration_lines(styler: Styler, result: Mapping[str, Any]) -> Iterator[str]:
     """Yield a row for each domain, and one for all."""
     if not result["domains"]:
         return
@@ -332,9 +333,9 @@ def _calibration_lines(pen: Pen, result: Mapping[str, Any]) -> Iterator[str]:
         texts = [number.rjust(width) for number, width in zip(numbers, widths[1:], strict=True)]
         if row is not None and "observed" in row and "predicted" in row:
             is_close = abs(row["observed"] - row["predicted"]) <= _CLOSE
-            texts[1] = pen.paint("green" if is_close else "yellow", texts[1])
+            texts[1] = styler.paint("green" if is_close else "yellow", texts[1])
         line = "  ".join([output.pad(escape(domain), widths[0]), *texts])
-        yield line if row is not None else pen.paint("dim", line)
+        yield line if row is not None else styler.paint("dim", line)
 
 
 def _percent(share: float | None) -> str:

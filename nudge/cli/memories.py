@@ -91,9 +91,9 @@ def recall(invocation: Invocation, words: tuple[str, ...], no_touch: bool, limit
     if console.as_json:
         return EXIT_OK
     if hits:
-        console.show([console.pen.paint("bold", "hints"), *hints.hit_lines(console.pen, hits)])
+        console.show([console.styler.paint("bold", "hints"), *hints.hit_lines(console.styler, hits)])
     if result["memories"]:
-        heading = [console.pen.paint("bold", "notes")] if hits else []
+        heading = [console.styler.paint("bold", "notes")] if hits else []
         console.show([*heading, *result_lines.note_table(console, result["memories"], contents=True)])
     if not hits and not result["memories"]:
         console.note(
@@ -288,7 +288,7 @@ def update(invocation: Invocation, note_id: int, content: str | None, **fields: 
     changes = note_fields(content=text, **fields)
     result = invocation.call("nudge.memory_update", {"id": note_id, **changes})
     console, name = invocation.console, note_name(note_id)
-    lines = [console.pen.done(f"updated {', '.join(sorted(changes))} of {name}")]
+    lines = [console.styler.done(f"updated {', '.join(sorted(changes))} of {name}")]
     console.result(result, [*lines, *result_lines.full_note_lines(console, result["memory"])])
     return EXIT_OK
 
@@ -305,7 +305,7 @@ def delete(invocation: Invocation, note_id: int, yes: bool) -> int:
         console.note("nothing was deleted")
         return EXIT_REFUSED
     result = invocation.call("nudge.memory_delete", {"id": note_id})
-    console.result(result, [console.pen.done(f"deleted {name}")])
+    console.result(result, [console.styler.done(f"deleted {name}")])
     return EXIT_OK
 
 
@@ -314,7 +314,7 @@ def delete(invocation: Invocation, note_id: int, yes: bool) -> int:
 def promote(invocation: Invocation, note_id: int) -> int:
     """The tier of the note becomes long, and it no longer expires."""
     console, result = invocation.console, invocation.call("nudge.memory_promote", {"id": note_id})
-    console.result(result, [console.pen.done(f"{note_name(note_id)} is kept for good")])
+    console.result(result, [console.styler.done(f"{note_name(note_id)} is kept for good")])
     return EXIT_OK
 
 
@@ -333,7 +333,7 @@ def link(invocation: Invocation, source: int, target: int, relation: str | None)
     word = (relation or RELATIONS[0]).replace("_", " ")
     suffix = "" if result["new"] else " (it already was)"
     line = f"{note_name(source)} {word} {note_name(target)}{suffix}"
-    console.result(result, [console.pen.done(line)])
+    console.result(result, [console.styler.done(line)])
     return EXIT_OK
 
 
@@ -345,7 +345,7 @@ def resolve_contradiction(invocation: Invocation, winner: int, loser: int) -> in
     result = invocation.call("nudge.memory_resolve", {"winner_id": winner, "loser_id": loser})
     console = invocation.console
     line = f"{note_name(winner)} supersedes {note_name(loser)}, which now has priority 1 and confidence 0.1"
-    console.result(result, [console.pen.done(line)])
+    console.result(result, [console.styler.done(line)])
     return EXIT_OK
 
 

@@ -89,7 +89,7 @@ class OutputFailed(Exception):
     """Standard output cannot be written, for another reason than a closed pipe: the disk is full."""
 
 
-class Pen:
+class Styler:
     """What the terminal can show: colors, symbols or their ASCII substitutes, the number of columns."""
 
     __slots__ = ("color", "unicode", "width")
@@ -121,7 +121,7 @@ class Console:
     """Writes lines or one JSON object to stdout, and notes to stderr. Characters that the encoding lacks are
     escaped."""
 
-    __slots__ = ("as_json", "is_terminal", "pen")
+    __slots__ = ("as_json", "is_terminal", "styler")
 
     def __init__(self, *, as_json: bool, environ: Mapping[str, str] = os.environ) -> None:
         for stream in (sys.stdout, sys.stderr):
@@ -129,7 +129,7 @@ class Console:
                 stream.reconfigure(errors="backslashreplace")
         self.as_json = as_json
         self.is_terminal = _is_terminal(sys.stdout)
-        self.pen = Pen(
+        self.styler = Styler(
             color=self.is_terminal and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb",
             unicode=_can_encode_symbols(sys.stdout),
             width=_terminal_width(environ) if self.is_terminal else None,
@@ -438,9 +438,9 @@ def value_kind(hint: Mapping[str, Any]) -> str:
     return escape(", ".join(str(detail) for detail in details if detail))
 
 
-def match_lines(pen: Pen, explain: Mapping[str, Any], *, components: bool = False) -> Iterator[str]:
+def match_lines(styler: Styler, explain: Mapping[str, Any], *, components: bool = False) -> Iterator[str]:
     """Yield the score and its reasons; with `components` also the parts of the score."""
-    yield pen.paint("bold", "match:")
+    yield styler.paint("bold", "match:")
     yield f"  score: {explain['score']:.2f}"
     parts = explain.get("components") if components else None
     if parts:

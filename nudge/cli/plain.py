@@ -11,7 +11,7 @@ import sys
 
 from nudge import context, limits
 from nudge.cli import output
-from nudge.cli.output import EXIT_OK, Console, Pen, Usage
+from nudge.cli.output import EXIT_OK, Console, Styler, Usage
 from nudge.errors import Invalid
 from nudge.paths import expand_home
 from nudge.text import escape
@@ -268,34 +268,34 @@ def get(
         value = output.bare_value(result["hint"]["value"])
         console.show([escape(value, keep_lines=True) if console.is_terminal else value])
     else:
-        console.result(result, _get_lines(console.pen, result, explain=explain))
+        console.result(result, _get_lines(console.styler, result, explain=explain))
     return EXIT_OK
 
 
-def _get_lines(pen: Pen, result: dict[str, Any], *, explain: bool) -> Iterator[str]:
+def _get_lines(styler: Styler, result: dict[str, Any], *, explain: bool) -> Iterator[str]:
     hint = result["hint"]
-    yield from _value_lines(pen, hint)
+    yield from _value_lines(styler, hint)
     if explain:
-        yield from _about_lines(pen, hint)
-    yield from output.match_lines(pen, result["match_explain"], components=explain)
+        yield from _about_lines(styler, hint)
+    yield from output.match_lines(styler, result["match_explain"], components=explain)
 
 
-def _value_lines(pen: Pen, hint: dict[str, Any]) -> Iterator[str]:
-    label, kind = pen.paint("bold", "value:"), output.value_kind(hint)
+def _value_lines(styler: Styler, hint: dict[str, Any]) -> Iterator[str]:
+    label, kind = styler.paint("bold", "value:"), output.value_kind(hint)
     first, *more = output.value_text(hint, keep_lines=True).split("\n")
-    note = pen.paint("dim", f"  ({kind})") if kind else ""
+    note = styler.paint("dim", f"  ({kind})") if kind else ""
     if more:
         yield f"{label}{note}"
         yield from (f"  {line}" for line in (first, *more))
     else:
-        yield f"{label} {pen.paint('green', first)}{note}"
+        yield f"{label} {styler.paint('green', first)}{note}"
 
 
-def _about_lines(pen: Pen, hint: dict[str, Any]) -> Iterator[str]:
+def _about_lines(styler: Styler, hint: dict[str, Any]) -> Iterator[str]:
     meta, value = hint.get("meta", {}), hint.get("value")
     created = f" (first {hint['created_at']})" if hint["created_at"] != hint["updated_at"] else ""
     last_used = f" (last {hint['last_used_at']})" if "last_used_at" in hint else ""
-    yield pen.paint("bold", "about:")
+    yield styler.paint("bold", "about:")
     yield f"  {output.score_base(hint)}"
     yield f"  scope: {output.scope_text(output.scope_of(hint))}"
     uses = output.count(hint.get("use_count", 0), "time")
@@ -320,16 +320,18 @@ def set_hint(invocation: Invocation, component: str, key: str, value: str, **opt
         params["if_match_version"] = options["if_match_version"]
     result = invocation.call("nudge.set_hint", params)
     console = invocation.console
-    console.result(result, _set_lines(console.pen, component, key, result, is_default_repo=is_default))
+    console.result(result, _set_lines(console.styler, component, key, result, is_default_repo=is_default))
     return EXIT_OK
 
 
-def _set_lines(pen: Pen, component: str, key: str, result: dict[str, Any], *, is_default_repo: bool) -> Iterator[str]:
+def _set_lines(
+    styler: Styler, component: str, key: str, result: dict[str, Any], *, is_default_repo: bool
+) -> Iterator[str]:
     from nudge import config
 
     hint, note = result["hint"], result.get("note")  # the note is there when the server has no change log
     kept = config.load_or_default()[0].describe_lifetime(hint.get("meta", {})) if note is None else note[len("kept ") :]
-    yield pen.done(f"upserted hint {pen.paint('bold', output.hint_name(component, key))} (v{hint['version']})")
+    yield styler.done(f"saved {styler.paint('bold', output.hint_name(component, key))} (v{hint['version']})")
     yield f"  score base: {output.score_base(hint)}"
     default = " (this repo; --global for everywhere)" if is_default_repo else ""
     yield f"  scope: {output.scope_text(output.scope_of(hint))}{default}"
@@ -426,18 +428,18 @@ def bump(
         params["context"] = here
     result = invocation.client(env).call("nudge.bump", params, context=None if is_named else here)
     console = invocation.console
-    console.result(result, [_bump_line(console.pen, output.hint_name(component, key), delta, result)])
+    console.result(result, [_bump_line(console.styler, output.hint_name(component, key), delta, result)])
     return EXIT_OK
 
 
-def _bump_line(pen: Pen, name: str, delta: int, result: dict[str, Any]) -> str:
+def _bump_line(styler: Styler, name: str, delta: int, result: dict[str, Any]) -> str:
     """Return the line to print. A negative delta is not a use: the time of the last use stays as it was."""
     if "note" in result:
-        bold, unused = pen.paint("bold", name), "nothing to lower: no use of it is counted"
+        bold, unused = styler.paint("bold", name), "nothing to lower: no use of it is counted"
         if result["note"].startswith(unused):
             return f"{bold} was never used, so there is nothing to lower{escape(result['note'][len(unused) :])}"
         return f"{bold} is unchanged: {escape(result['note'])}"
     hint = result["hint"]
     symbol, word, used = ("↓", "lowered", hint.get("last_used_at", "never")) if delta < 0 else ("↑", "bumped", "now")
     uses = hint.get("use_count", 0)
-    return f"{pen.paint('cyan', pen.symbol(symbol))} {word} frecency: use_count={uses} last_used_at={used}"
+    return f"{styler.paint('cyan', styler.symbol(symbol))} {word} frecency: use_count={uses} last_used_at={used}"

@@ -10,7 +10,7 @@ from typing import Any
 
 from nudge import limits
 from nudge.cli import output
-from nudge.cli.output import Console, Pen
+from nudge.cli.output import Console, Styler
 from nudge.cli.params import KINDS
 from nudge.clock import ago
 from nudge.context import NO_CONTEXT, Context, is_below, is_project, resolve
@@ -86,24 +86,24 @@ def _priority_bar(console: Console, priority: int) -> str:
     if not console.is_terminal:
         return str(priority)
     style = "green" if priority >= _STRONG else "yellow" if priority >= _MIDDLING else "red"
-    return console.pen.paint(style, _bar(console.pen, priority, _PRIORITIES))
+    return console.styler.paint(style, _bar(console.styler, priority, _PRIORITIES))
 
 
-def _bar(pen: Pen, filled: int, width: int) -> str:
+def _bar(styler: Styler, filled: int, width: int) -> str:
     filled = min(max(filled, 0), width)
-    return pen.symbol("█") * filled + pen.symbol("░") * (width - filled)
+    return styler.symbol("█") * filled + styler.symbol("░") * (width - filled)
 
 
-def tier_text(pen: Pen, tier: str, width: int = 0) -> str:
+def tier_text(styler: Styler, tier: str, width: int = 0) -> str:
     text = output.pad(escape(tier), width)
-    return pen.paint(_TIER_STYLES[tier], text) if tier in _TIER_STYLES else text
+    return styler.paint(_TIER_STYLES[tier], text) if tier in _TIER_STYLES else text
 
 
 def note_table(console: Console, notes: Sequence[Note], *, contents: bool = False) -> Iterator[str]:
     """`m12  ████████░░  long  decision  2h ago  TITLE`; with `contents` the text of each in a line below.
 
     The score comes behind the id where there is one, and the namespace behind the age unless all have the same."""
-    pen = console.pen
+    styler = console.styler
     several = len({note["namespace"] for note in notes}) > 1
     cells = [
         (
@@ -123,13 +123,13 @@ def note_table(console: Console, notes: Sequence[Note], *, contents: bool = Fals
         bar = _priority_bar(console, note["priority"]) if console.is_terminal else output.pad(priority, bar_width)
         taken = sum(widths) - widths[2] + bar_width + 10
         yield (
-            f"{pen.paint('bold', output.pad(name, widths[0]))}  {score.rjust(widths[1])}{bar}  "
-            f"{tier_text(pen, tier, widths[3])}  {output.pad(kind, widths[4])}  {age.rjust(widths[5])}  "
-            f"{pen.paint('dim', output.pad(namespace, widths[6]))}"
-            f"{pen.clip(title_of(note), taken + len(_doubt(note)))}{pen.paint('dim', _doubt(note))}"
+            f"{styler.paint('bold', output.pad(name, widths[0]))}  {score.rjust(widths[1])}{bar}  "
+            f"{tier_text(styler, tier, widths[3])}  {output.pad(kind, widths[4])}  {age.rjust(widths[5])}  "
+            f"{styler.paint('dim', output.pad(namespace, widths[6]))}"
+            f"{styler.clip(title_of(note), taken + len(_doubt(note)))}{styler.paint('dim', _doubt(note))}"
         ).rstrip()
         if contents and (text := _content_line(note)):
-            yield pen.paint("dim", f"{' ' * widths[0]}  {pen.clip(text, widths[0] + 2)}")
+            yield styler.paint("dim", f"{' ' * widths[0]}  {styler.clip(text, widths[0] + 2)}")
 
 
 def _doubt(note: Note) -> str:
@@ -144,9 +144,9 @@ def _content_line(note: Note) -> str:
 
 
 def stored_note_lines(console: Console, result: Mapping[str, Any]) -> Iterator[str]:
-    pen, name = console.pen, note_name(result["id"])
+    styler, name = console.styler, note_name(result["id"])
     word = "updated" if "previous" in result else "stored"
-    yield pen.done(f"{word} {pen.paint('bold', name)} {title_of(result)} ({result['kind']}, {result['tier']})")
+    yield styler.done(f"{word} {styler.paint('bold', name)} {title_of(result)} ({result['kind']}, {result['tier']})")
     yield f"  namespace: {escape(result['namespace'])}"
     if expires_at := result.get("expires_at"):
         life = _remaining_time(expires_at)
@@ -159,18 +159,18 @@ def stored_note_lines(console: Console, result: Mapping[str, Any]) -> Iterator[s
 
 
 def full_note_lines(console: Console, note: Note, links: Sequence[Mapping[str, Any]] = ()) -> Iterator[str]:
-    pen = console.pen
-    yield f"{pen.paint('bold', note_name(note['id']))}  {pen.paint('bold', title_of(note))}"
+    styler = console.styler
+    yield f"{styler.paint('bold', note_name(note['id']))}  {styler.paint('bold', title_of(note))}"
     yield from (f"  {line}" for line in escape(note["content"], keep_lines=True).split("\n"))
     for name, value in _note_fields(console, note):
-        yield f"  {pen.paint('dim', f'{name}:')} {value}"
+        yield f"  {styler.paint('dim', f'{name}:')} {value}"
     for link in links:
-        yield f"  {pen.paint('dim', 'link:')} {_link_text(link, note['id'])}"
+        yield f"  {styler.paint('dim', 'link:')} {_link_text(link, note['id'])}"
 
 
 def _note_fields(console: Console, note: Note) -> Iterator[tuple[str, str]]:
     bar = f"{_priority_bar(console, note['priority'])} {note['priority']}" if console.is_terminal else note["priority"]
-    yield "tier", tier_text(console.pen, note["tier"])
+    yield "tier", tier_text(console.styler, note["tier"])
     yield "kind", escape(note["kind"])
     yield "namespace", escape(note["namespace"])
     yield "priority", str(bar)
@@ -203,15 +203,15 @@ def count_lines(rows: Sequence[tuple[str, int]]) -> Iterator[str]:
 
 
 def note_stats_lines(console: Console, result: Mapping[str, Any]) -> Iterator[str]:
-    pen = console.pen
-    yield pen.paint("bold", output.count(result["total"], "note"))
+    styler = console.styler
+    yield styler.paint("bold", output.count(result["total"], "note"))
     tiers = {row["tier"]: row["count"] for row in result["by_tier"]}
     most = max(tiers.values(), default=0)
     for tier, number in tiers.items():
-        bar = f"{_bar(pen, -(-number * _PRIORITIES // most), _PRIORITIES)}  " if console.is_terminal else ""
-        yield f"  {tier_text(pen, tier, 5)}  {bar}{number:,}"
+        bar = f"{_bar(styler, -(-number * _PRIORITIES // most), _PRIORITIES)}  " if console.is_terminal else ""
+        yield f"  {tier_text(styler, tier, 5)}  {bar}{number:,}"
     if result["by_namespace"]:
-        yield pen.paint("bold", "namespaces")
+        yield styler.paint("bold", "namespaces")
         yield from count_lines([(escape(row["namespace"]), row["count"]) for row in result["by_namespace"]])
     yield f"expiring within a day: {result['expiring_soon']:,}, links: {result['links_count']:,}"
     yield f"archived: {result['archived']:,}, database: {format_size(result['db_size_bytes'])}"
@@ -233,7 +233,7 @@ def explain_lines(console: Console, result: Mapping[str, Any], *, in_history: bo
 def _explained_lines(
     console: Console, item: Mapping[str, Any], longest: float, *, searched: bool, in_history: bool
 ) -> Iterator[str]:
-    pen = console.pen
+    styler = console.styler
     is_hint, rank = item["kind"] == "hint", item["retrieval"]["rank"]
     is_fact = item["kind"] == "fact"
     name = "learned" if is_fact else _explained_name(item, in_history=in_history)
@@ -241,14 +241,14 @@ def _explained_lines(
         f"(rank {rank})" if rank else "(does not apply here)" if is_hint else "(not among the best)" if searched else ""
     )
     title = "hint" if is_hint else title_of(item) if is_fact else f"{escape(item['kind'])}  {title_of(item)}"
-    yield f"{pen.paint('bold', name)}  {title}  {pen.paint('dim', place)}".rstrip()
+    yield f"{styler.paint('bold', name)}  {title}  {styler.paint('dim', place)}".rstrip()
     if (total := item["score"]["total"]) is not None:
-        yield f"  {pen.paint('bold', 'score')}  {total:.4f}"
+        yield f"  {styler.paint('bold', 'score')}  {total:.4f}"
         parts = {part: value for part, value in item["score"]["components"].items() if value is not None}
         width = output.widest(parts)
         for part, value in parts.items():
-            bar = _part_bar(pen, abs(value) / longest)
-            drawn = f"{pen.paint('green' if value >= 0 else 'red', output.pad(bar, _SCORE_BAR))}  "
+            bar = _part_bar(styler, abs(value) / longest)
+            drawn = f"{styler.paint('green' if value >= 0 else 'red', output.pad(bar, _SCORE_BAR))}  "
             yield f"    {output.pad(part, width)}  {drawn if console.is_terminal else ''}{value:.4f}"
     matches = item["matches"]
     if matches["query_terms"]:
@@ -260,10 +260,10 @@ def _explained_lines(
         yield f"  injected: {_pack_text(pack)}"
 
 
-def _part_bar(pen: Pen, ratio: float) -> str:
+def _part_bar(styler: Styler, ratio: float) -> str:
     """Return a bar with a precision of an eighth of a column: the parts of a score differ by a factor of 200."""
-    if not pen.unicode:
-        return pen.symbol("█") * round(ratio * _SCORE_BAR)
+    if not styler.unicode:
+        return styler.symbol("█") * round(ratio * _SCORE_BAR)
     whole, eighths = divmod(max(round(ratio * _SCORE_BAR * 8), 1 if ratio else 0), 8)
     return "█" * whole + _EIGHTHS[eighths]
 
@@ -302,7 +302,7 @@ def is_of_project(observation: Observation, project: str | None) -> bool:
 
 
 def observation_table(
-    pen: Pen,
+    styler: Styler,
     observations: Sequence[Observation],
     *,
     clock: str | None = None,
@@ -329,10 +329,10 @@ def observation_table(
     for row, (number, when, obs_type, name) in zip(observations, cells, strict=True):
         head = f"{indent}{number.rjust(widths[0])}  {when.rjust(widths[1])}  "
         kind, owner = output.pad(obs_type, widths[2]), output.pad(name, widths[3])
-        text = pen.clip(_one_line(row), len(head) + widths[2] + 2 + widths[3])
-        pinned = pen.paint("dim", "  (pinned)") if row.get("is_pinned") else ""
-        pinned += pen.paint("dim", _elsewhere(row, here))
-        kind = pen.paint(_TYPE_STYLES[obs_type], kind) if obs_type in _TYPE_STYLES else kind
+        text = styler.clip(_one_line(row), len(head) + widths[2] + 2 + widths[3])
+        pinned = styler.paint("dim", "  (pinned)") if row.get("is_pinned") else ""
+        pinned += styler.paint("dim", _elsewhere(row, here))
+        kind = styler.paint(_TYPE_STYLES[obs_type], kind) if obs_type in _TYPE_STYLES else kind
         yield f"{head}{kind}  {owner}{text}{pinned}".rstrip()
 
 
@@ -353,31 +353,31 @@ def _elsewhere(row: Observation, here: Context) -> str:
     return f"  ({', '.join(parts)})" if parts else ""
 
 
-def full_observation_lines(pen: Pen, row: Observation) -> Iterator[str]:
+def full_observation_lines(styler: Styler, row: Observation) -> Iterator[str]:
     pinned = "  (pinned)" if row.get("is_pinned") else ""
     head = f"#{row['id']}  {escape(row['obs_type'])}"
-    yield f"{pen.paint('bold', head)}  {local_time(row['timestamp'])} ({time_ago(row['timestamp'])}){pinned}"
+    yield f"{styler.paint('bold', head)}  {local_time(row['timestamp'])} ({time_ago(row['timestamp'])}){pinned}"
     yield from (f"  {line}" for line in escape(row["content"], keep_lines=True).split("\n"))
     facts = ("session_id", "project", "branch", "clone", "source_event", "tool_name", "file_path")
     fields = {name: row[name] for name in facts if row.get(name)} | (row.get("metadata") or {})
     for name, value in fields.items():
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         first, *more = escape(text, keep_lines=isinstance(value, str)).split("\n")
-        yield f"  {pen.paint('dim', escape(name) + ':')} {first}"
+        yield f"  {styler.paint('dim', escape(name) + ':')} {first}"
         yield from (f"    {line}" for line in more)
 
 
 # The trace of a session
 
 
-def trace_lines(pen: Pen, trace: dict[str, Any], *, full: bool) -> Iterator[str]:
-    yield from _trace_head(pen, trace)
+def trace_lines(styler: Styler, trace: dict[str, Any], *, full: bool) -> Iterator[str]:
+    yield from _trace_head(styler, trace)
     injections, prompts = trace.get("injections") or (), trace["prompts"]
     observations = (row for prompt in prompts for row in prompt["observations"])
     times = (entry["timestamp"] for entry in (*injections, *prompts, *observations))
     clock = clock_format([trace["started_at"], *times])
-    parts = [(entry["timestamp"], 0, _injection_lines(pen, entry, clock, full=full)) for entry in injections]
-    parts += [(entry["timestamp"], 1, _prompt_lines(pen, entry, clock)) for entry in prompts]
+    parts = [(entry["timestamp"], 0, _injection_lines(styler, entry, clock, full=full)) for entry in injections]
+    parts += [(entry["timestamp"], 1, _prompt_lines(styler, entry, clock)) for entry in prompts]
     for _, _, lines in sorted(parts, key=lambda part: part[:2]):
         yield from lines
 
@@ -388,9 +388,9 @@ def latest_in_trace(trace: dict[str, Any]) -> int:
     return max((int(row["timestamp"]) for row in rows), default=int(trace["started_at"]))
 
 
-def _trace_head(pen: Pen, trace: dict[str, Any]) -> Iterator[str]:
+def _trace_head(styler: Styler, trace: dict[str, Any]) -> Iterator[str]:
     began, ended = trace["started_at"], trace.get("ended_at")
-    yield f"{pen.paint('bold', escape(trace['session_id']))}  {escape(str(trace.get('project') or '-'))}"
+    yield f"{styler.paint('bold', escape(trace['session_id']))}  {escape(str(trace.get('project') or '-'))}"
     if ended:
         yield f"{local_time(began)} to {local_time(ended, clock_format([began, ended]))}"
     else:
@@ -403,26 +403,26 @@ def _trace_head(pen: Pen, trace: dict[str, Any]) -> Iterator[str]:
         yield f"failed: {quote_line(failed['command'])} #{failed['id']}, {outcome}"
     if summary.get("counts"):
         by_count = sorted(summary["counts"].items(), key=lambda entry: (-entry[1], entry[0]))
-        yield pen.paint("dim", ", ".join(f"{number} {escape(obs_type)}" for obs_type, number in by_count))
+        yield styler.paint("dim", ", ".join(f"{number} {escape(obs_type)}" for obs_type, number in by_count))
 
 
-def _prompt_lines(pen: Pen, prompt: dict[str, Any], clock: str) -> Iterator[str]:
+def _prompt_lines(styler: Styler, prompt: dict[str, Any], clock: str) -> Iterator[str]:
     when = local_time(prompt["timestamp"], clock)
     if prompt["prompt_id"] is None:
         text = "(no prompt)"
     else:
-        text = pen.clip(quote_line(prompt["content"]) if prompt["content"] else "(a deleted prompt)", len(when) + 16)
+        text = styler.clip(quote_line(prompt["content"]) if prompt["content"] else "(a deleted prompt)", len(when) + 16)
     led_to = "-> " + output.count(prompt["observation_count"], "observation")
-    yield f"{pen.paint('cyan', when)} {text} {pen.paint('dim', led_to)}"
-    yield from observation_table(pen, prompt["observations"], clock=clock, indent="  ")
+    yield f"{styler.paint('cyan', when)} {text} {styler.paint('dim', led_to)}"
+    yield from observation_table(styler, prompt["observations"], clock=clock, indent="  ")
 
 
-def _injection_lines(pen: Pen, injection: dict[str, Any], clock: str, *, full: bool) -> Iterator[str]:
+def _injection_lines(styler: Styler, injection: dict[str, Any], clock: str, *, full: bool) -> Iterator[str]:
     when = local_time(injection["timestamp"], clock)
     names = "" if full else ", ".join(_injected_name(item) for item in injection["items"])
-    yield f"{pen.paint('cyan', when)} (told at the start) {pen.clip(names, len(when) + 20)}".rstrip()
+    yield f"{styler.paint('cyan', when)} (told at the start) {styler.clip(names, len(when) + 20)}".rstrip()
     if full:
-        yield from (pen.paint("dim", f"  {escape(line)}") for line in str(injection["text"]).splitlines())
+        yield from (styler.paint("dim", f"  {escape(line)}") for line in str(injection["text"]).splitlines())
 
 
 def _injected_name(item: Any) -> str:

@@ -11,7 +11,7 @@ from nudge import config, limits, locks, paths
 from nudge import switches as switch
 from nudge.cli import output, params
 from nudge.cli.app import verb
-from nudge.cli.output import EXIT_NO_SERVER, EXIT_OK, EXIT_REFUSED, Console, Pen
+from nudge.cli.output import EXIT_NO_SERVER, EXIT_OK, EXIT_REFUSED, Console, Styler
 from nudge.cli.params import Parsed, option
 from nudge.cli.plain import Invocation
 from nudge.cli.prompts import ask, can_ask, yes_option
@@ -94,7 +94,7 @@ def status(invocation: Invocation) -> int:
         differences = _differences(answer)
         all_differences = [*differences, *_member_differences(answer)]
         shown = {"recording": recording} | ({"differences": all_differences} if all_differences else {})
-        lines = _status_lines(console.pen, {**answer, **shown})
+        lines = _status_lines(console.styler, {**answer, **shown})
         console.result({**answer, "recording": off is None, "differences": differences}, lines)
         return EXIT_OK
     from nudge.usecases import session
@@ -174,7 +174,7 @@ _LABELS = {"log_bytes": "log", "last_error": "last error", "differences": "diffe
 _SHOWN_WITH = {"client": "owner", "started": "uptime"}
 
 
-def _status_lines(pen: Pen, answer: Status) -> Iterator[str]:
+def _status_lines(styler: Styler, answer: Status) -> Iterator[str]:
     """Yield a line for each field: first those that users look for, then all others that this server sends."""
     ordered = [
         name
@@ -185,7 +185,7 @@ def _status_lines(pen: Pen, answer: Status) -> Iterator[str]:
     width = output.widest(labels.values())
     for name in ordered:
         text = _FORMATTERS[name](answer) if name in _FORMATTERS else _text(answer[name])
-        yield f"{pen.paint('bold', labels[name].ljust(width))}  {text}"
+        yield f"{styler.paint('bold', labels[name].ljust(width))}  {text}"
 
 
 def _owner_text(answer: Status) -> str:
@@ -312,7 +312,7 @@ def stop_server(console: Console, client: Client, *, force: bool, forget: bool) 
     if gone and forget:
         _forget_unread_session()
     line = f"{'stopped' if gone else 'stopping'} the server (pid {result['pid']}); {_hints_outcome(forget, result)}"
-    console.result(result, [console.pen.done(line)])
+    console.result(result, [console.styler.done(line)])
     return EXIT_OK
 
 
@@ -370,7 +370,7 @@ def _stop_without_answer(console: Console, client: Client, error: Unavailable, *
         console.result(result, ["no server is running"])
     else:
         result |= hints._asdict()
-        console.result(result, [console.pen.done(f"no server was running; {_hints_outcome(True, result)}")])
+        console.result(result, [console.styler.done(f"no server was running; {_hints_outcome(True, result)}")])
     return EXIT_OK
 
 
@@ -394,7 +394,7 @@ def _kill(console: Console, client: Client, published: Endpoint, *, forget: bool
         pass
     line = f"{'killed' if gone else 'killing'} the server (pid {published.pid}), which did not answer"
     result = {"stopping": True, "pid": published.pid, "killed": True, **(hints._asdict() if hints else {})}
-    console.result(result, [console.pen.done(f"{line}; {_hints_outcome(forget, result)}")])
+    console.result(result, [console.styler.done(f"{line}; {_hints_outcome(forget, result)}")])
     return EXIT_OK
 
 
@@ -444,7 +444,7 @@ def doctor(invocation: Invocation, fix: bool, yes: bool) -> int:
         "findings": [finding.to_wire() for finding in findings],
         "fixed": [{"check": check, "did": did} for check, did in fixed],
     }
-    console.result(result, _doctor_lines(console.pen, findings, fixed))
+    console.result(result, _doctor_lines(console.styler, findings, fixed))
     if fix and not fixed and any(finding.level != checks.OK for finding in findings):
         was_asked = can_ask() and any(finding.question is not None for finding in findings)
         reason = "" if was_asked else ": the problems above cannot be fixed automatically"
@@ -457,18 +457,18 @@ def _confirm_repair(question: str, *, yes: bool) -> bool:
     return (yes or can_ask()) and ask(question, yes=yes)
 
 
-def _doctor_lines(pen: Pen, findings: Sequence[Finding], fixed: Sequence[tuple[str, str]]) -> Iterator[str]:
+def _doctor_lines(styler: Styler, findings: Sequence[Finding], fixed: Sequence[tuple[str, str]]) -> Iterator[str]:
     rows: list[tuple[str, str, str, str | None]] = [("fixed", check, did, None) for check, did in fixed]
     rows += [(finding.level, finding.check, finding.message, finding.fix) for finding in findings]
     width = output.widest(check for _, check, _, _ in rows)
     for level, check, message, fix in rows:
-        yield f"{pen.paint(_LEVEL_STYLES[level], level.ljust(5))}  {check.ljust(width)}  {escape(message)}"
+        yield f"{styler.paint(_LEVEL_STYLES[level], level.ljust(5))}  {check.ljust(width)}  {escape(message)}"
         if fix is not None:
-            yield f"{' ' * (width + 9)}{pen.paint('dim', 'fix:')} {escape(fix)}"
+            yield f"{' ' * (width + 9)}{styler.paint('dim', 'fix:')} {escape(fix)}"
     levels = [finding.level for finding in findings]
     failures, warnings = levels.count("fail"), levels.count("warn")
     if not failures and not warnings:
-        yield pen.done("no problems found")
+        yield styler.done("no problems found")
         return
     summary = f"{output.count(failures, 'failure')}, {output.count(warnings, 'warning')}"
     fixable = any(finding.repair is not None for finding in findings)

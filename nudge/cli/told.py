@@ -15,7 +15,7 @@ from nudge import switches as switch
 from nudge.cli import completion, output, params, plain, result_lines
 from nudge.cli.app import verb
 from nudge.cli.history import empty_note
-from nudge.cli.output import EXIT_OK, Console, Pen, Usage
+from nudge.cli.output import EXIT_OK, Console, Styler, Usage
 from nudge.cli.params import option, project_options, project_params, resolve_project
 from nudge.cli.plain import Invocation
 from nudge.cli.prompts import progress
@@ -104,27 +104,27 @@ def learned(invocation: Invocation, project: str | None, all_projects: bool, for
         if chosen is None:
             raise Usage("--forget needs a project", "name one with --project")
         result = invocation.client().call("nudge.forget_learned", {"project": chosen, "subject": forget})
-        console.result(result, [console.pen.done(f"forgot what was learned about {escape(forget)}")])
+        console.result(result, [console.styler.done(f"forgot what was learned about {escape(forget)}")])
         return EXIT_OK
     result = invocation.client().call("nudge.learned", project_params(chosen), context=plain.context_params())
-    console.result(result, _learned_lines(console.pen, result["facts"]))
+    console.result(result, _learned_lines(console.styler, result["facts"]))
     if not result["facts"]:
         nothing = "nothing was learned here yet; Nudge learns when a command fails and another one works in its place"
         console.note(empty_note(invocation.client(), project, nothing))
     return EXIT_OK
 
 
-def _learned_lines(pen: Pen, facts: Sequence[dict[str, Any]]) -> Iterator[str]:
+def _learned_lines(styler: Styler, facts: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Yield two lines for each fact: what fails and why; what works, and why a session is not told at its start."""
     several = len({fact["project"] for fact in facts}) > 1
     for fact in facts:
         project = f"  [{escape(fact['project'])}]" if several else ""
-        yield f"{escape(fact['subject'])}  {pen.paint('dim', escape(fact['error'].splitlines()[0]) + project)}"
+        yield f"{escape(fact['subject'])}  {styler.paint('dim', escape(fact['error'].splitlines()[0]) + project)}"
         support = f"{output.count(fact['sessions'], 'session')}, {last_time(time.time() - fact['last'])}, #{fact['id']}"
         if reason := fact.get("not_at_start"):
             support += f"; not told at a start: {escape(reason)}"
         answer = "no answer is known" if fact["answer"] is None else f"-> {escape(fact['answer'])}"
-        yield f"  {answer}  {pen.paint('dim', support)}"
+        yield f"  {answer}  {styler.paint('dim', support)}"
 
 
 # told
@@ -155,11 +155,11 @@ def list_told_lines(
         where = project_params(resolve_project(project, all_projects))
         result = invocation.client().call("nudge.never_tell", {"line": line, "never": never is not None, **where})
         done = "is never told again" if result["never"] else "may be told again"
-        console.result(result, [console.pen.done(f"{escape(result['line'])} {done}")])
+        console.result(result, [console.styler.done(f"{escape(result['line'])} {done}")])
         return EXIT_OK
     fields = {**project_params(resolve_project(project, all_projects)), **params.drop_none(limit=limit)}
     result = invocation.client().call("nudge.told", fields)
-    console.result(result, _told_lines(console.pen, result["lines"]))
+    console.result(result, _told_lines(console.styler, result["lines"]))
     if not result["lines"] and not console.as_json:
         console.note(empty_note(invocation.client(), project, _NOTHING_TOLD))
     if len(result["lines"]) == (limit or limits.DEFAULT_TOLD_LISTED) and not console.as_json:
@@ -169,13 +169,13 @@ def list_told_lines(
     return EXIT_OK
 
 
-def _told_lines(pen: Pen, lines: Sequence[dict[str, Any]]) -> Iterator[str]:
+def _told_lines(styler: Styler, lines: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Yield two lines for each line that was told: when, why and whether it was used; then its text."""
     for line in lines:
         used = f"used {result_lines.time_ago(line['used_at'])}" if line["used_at"] else "not used"
         state = "not told (shadow)" if line["is_shadow"] else used
         head = f"{line['id']}  {result_lines.time_ago(line['timestamp'])}  on {line['moment']}  {state}  {line['name']}"
-        yield pen.paint("dim", escape(f"{head}: {line['reason']}"))
+        yield styler.paint("dim", escape(f"{head}: {line['reason']}"))
         yield f"  {escape(line['text'])}"
 
 
@@ -195,18 +195,18 @@ def stats(invocation: Invocation, project: str | None, all_projects: bool) -> in
     that were not."""
     console = invocation.console
     result = invocation.client().call("nudge.stats", project_params(resolve_project(project, all_projects)))
-    console.result(result, _stats_lines(console.pen, result))
+    console.result(result, _stats_lines(console.styler, result))
     if not result["weeks"] and not console.as_json:
         console.note(empty_note(invocation.client(), project, _NOTHING_TOLD))
     return EXIT_OK
 
 
-def _stats_lines(pen: Pen, result: dict[str, Any]) -> Iterator[str]:
+def _stats_lines(styler: Styler, result: dict[str, Any]) -> Iterator[str]:
     """Yield a line for each week and what its counts mean; then, if some sessions were told nothing, a comparison with
     those that were told."""
     yield from _week_lines(result["weeks"])
     if result["weeks"]:
-        yield pen.paint("dim", _STATS_LEGEND)
+        yield styler.paint("dim", _STATS_LEGEND)
     yield from _comparison_lines(result["comparison"])
 
 
@@ -265,14 +265,14 @@ def replay(invocation: Invocation, paths_given: tuple[str, ...]) -> int:
         raise NotFound(f"there are no transcripts in {', '.join(roots)}; name others with: nudge replay PATH")
     with progress(console, "reading transcripts", sum(file.size for file in files)) as advance:
         result = transcripts.replay(files, advance)
-    console.result(result, _replay_lines(console.pen, result))
+    console.result(result, _replay_lines(console.styler, result))
     return EXIT_OK
 
 
-def _replay_lines(pen: Pen, result: dict[str, Any]) -> Iterator[str]:
+def _replay_lines(styler: Styler, result: dict[str, Any]) -> Iterator[str]:
     read = f"{result['sessions']:,} sessions, {result['commands']:,} commands, {result['failures']:,} failures"
     yield f"read {read}"
-    yield pen.done(
+    yield styler.done(
         f"had Nudge been there: {result['failures_spared']:,} failures spared at the start, "
         f"{result['failures_answered']:,} answered at once, {result['commands_saved']:,} commands saved"
     )
@@ -294,9 +294,9 @@ def off(invocation: Invocation, everywhere: bool) -> int:
     switches = switch.turn_off(paths.runtime_dir(), None if everywhere else here)
     where = "everywhere" if everywhere else f"for {escape(project_name(here.project or 'this project'))}"
     undo = f"; turn them on with: {escape(reason.fix)}" if (reason := switches.why(here)) else ""
-    pen = invocation.console.pen
+    styler = invocation.console.styler
     result = {"recording": False, **switches.to_wire()}
-    invocation.console.result(result, [pen.done(f"recording and telling are off {where}{undo}")])
+    invocation.console.result(result, [styler.done(f"recording and telling are off {where}{undo}")])
     return EXIT_OK
 
 
@@ -314,7 +314,7 @@ def on(invocation: Invocation, everywhere: bool) -> int:
         raise switch.still_off(off)
     switches = switch.turn_on(paths.runtime_dir(), None if everywhere else here)
     where = "every project" if everywhere else escape(project_name(here.project or "this project"))
-    pen = invocation.console.pen
+    styler = invocation.console.styler
     result = {"recording": True, **switches.to_wire()}
-    invocation.console.result(result, [pen.done(f"recording and telling are on for {where}")])
+    invocation.console.result(result, [styler.done(f"recording and telling are on for {where}")])
     return EXIT_OK

@@ -15,7 +15,7 @@ import click
 from nudge import files, limits, paths
 from nudge.cli import completion, output, params, plain
 from nudge.cli.app import verb
-from nudge.cli.output import EXIT_OK, EXIT_REFUSED, Pen, Usage
+from nudge.cli.output import EXIT_OK, EXIT_REFUSED, Styler, Usage
 from nudge.cli.params import dry_run_option, namespace_option, note_fields, option, resolve_namespace
 from nudge.cli.plain import Invocation
 from nudge.cli.prompts import ask, can_ask, progress, waiting, yes_option
@@ -136,7 +136,7 @@ def export_hints(
         with _open_output(target) as write:
             write(text + "\n")
         line = f"exported {output.count(len(hints), 'hint')} to {escape(str(target))}"
-        console.result(result, [console.pen.done(line)])
+        console.result(result, [console.styler.done(line)])
     else:
         console.result(result, [text])
     if hidden := sum(1 for hint in hints if hint.get("redacted")):
@@ -197,7 +197,7 @@ def import_hints(invocation: Invocation, file: str | None, previous: bool, mode:
     with progress(invocation.console, "importing hints", _count_hints(payload)) as advance:
         call = _call_from_here(invocation)
         result = pages.import_payload(call, payload, mode, _RunningTotal(advance))
-    invocation.console.result(result, _hint_import_lines(invocation.console.pen, result))
+    invocation.console.result(result, _hint_import_lines(invocation.console.styler, result))
     return EXIT_OK
 
 
@@ -233,12 +233,14 @@ def _count_hints(payload: Any) -> int:
 _KNOWN = ("already here", "not newer")  # beginnings of reasons: the server has the hint, which needs no line
 
 
-def _hint_import_lines(pen: Pen, result: dict[str, Any]) -> Iterator[str]:
+def _hint_import_lines(styler: Styler, result: dict[str, Any]) -> Iterator[str]:
     removed = f", removed {result['removed']}" if result.get("removed") else ""
     reasons = result.get("reasons", ())
     refused = [skipped for skipped in reasons if not skipped["reason"].startswith(_KNOWN)]
     held = " (already here)" if reasons and not refused and len(reasons) == result["skipped"] else ""
-    yield pen.done(f"imported {output.count(result['imported'], 'hint')}, skipped {result['skipped']}{held}{removed}")
+    yield styler.done(
+        f"imported {output.count(result['imported'], 'hint')}, skipped {result['skipped']}{held}{removed}"
+    )
     for skipped in refused:
         yield f"  {output.hint_name(skipped['component'], skipped['key'])}: {escape(skipped['reason'])}"
     if refused and (more := result["skipped"] - len(reasons)) > 0:
@@ -268,7 +270,7 @@ def export_notes(invocation: Invocation, target: str | None, namespace: str | No
             write(output.encode_json(document, indent=2) + "\n")
         notes = output.count(len(document["memories"]), "note")
         links = output.count(len(document["links"]), "link")
-        console.result(document, [console.pen.done(f"exported {notes} and {links} to {escape(target)}")])
+        console.result(document, [console.styler.done(f"exported {notes} and {links} to {escape(target)}")])
     else:
         console.show([output.encode_json(document, indent=None if console.as_json else 2)])
     return EXIT_OK
@@ -304,7 +306,7 @@ def import_notes(invocation: Invocation, file: str | None, namespace: str | None
     with progress(invocation.console, "importing notes", len(memories)) as advance:
         call = _call_from_here(invocation)
         result = pages.restart_when_unknown(lambda: send_notes(call, memories, links, fields, _RunningTotal(advance)))
-    invocation.console.result(result, _note_import_lines(invocation.console.pen, result, dry_run=dry_run))
+    invocation.console.result(result, _note_import_lines(invocation.console.styler, result, dry_run=dry_run))
     return EXIT_OK
 
 
@@ -324,13 +326,13 @@ def _rows(document: Any, name: str) -> list[dict[str, Any]]:
     return rows
 
 
-def _note_import_lines(pen: Pen, result: Mapping[str, Any], *, dry_run: bool) -> Iterator[str]:
+def _note_import_lines(styler: Styler, result: Mapping[str, Any], *, dry_run: bool) -> Iterator[str]:
     counts = _note_counts(result)
     imported = output.count(result["imported"], "note")
     yield (
         f"nothing was stored (--dry-run); it would be: {counts}"
         if dry_run
-        else pen.done(f"imported {imported}: {counts}")
+        else styler.done(f"imported {imported}: {counts}")
     )
     errors = result["errors"]
     for error in errors[:_ERRORS_SHOWN]:
@@ -366,7 +368,7 @@ def sync_notes(invocation: Invocation, file: str, direction: str | None, dry_run
     with waiting(console, "syncing notes, seconds"):
         result = invocation.call("nudge.memory_sync", fields)
     lines = [f"{word}: {_note_counts(result[word])}" for word in ("pulled", "pushed") if result[word] is not None]
-    console.result(result, lines if dry_run else map(console.pen.done, lines))
+    console.result(result, lines if dry_run else map(console.styler.done, lines))
     if dry_run and not console.as_json:
         console.note("nothing was changed (--dry-run)")
     return EXIT_OK
@@ -401,12 +403,12 @@ def mine_notes(invocation: Invocation, path: str, form: str, namespace: str | No
                 progress=_RunningTotal(advance),
             )
         )
-    console.result(result, _mine_lines(console.pen, result, dry_run=dry_run))
+    console.result(result, _mine_lines(console.styler, result, dry_run=dry_run))
     return EXIT_OK
 
 
-def _mine_lines(pen: Pen, result: Mapping[str, Any], *, dry_run: bool) -> Iterator[str]:
+def _mine_lines(styler: Styler, result: Mapping[str, Any], *, dry_run: bool) -> Iterator[str]:
     skipped = [f"{result[name]:,} {name}" for name in ("empty", "bad") if result[name]]
     left_out = f" (left out: {', '.join(skipped)})" if skipped else ""
     yield f"{output.count(result['conversations'], 'conversation')}{left_out}"
-    yield from _note_import_lines(pen, result, dry_run=dry_run)
+    yield from _note_import_lines(styler, result, dry_run=dry_run)

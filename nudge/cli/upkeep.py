@@ -12,7 +12,7 @@ from nudge import config, limits, locks, paths
 from nudge.cli import completion, output, params, plain, result_lines
 from nudge.cli.app import verb, verb_group
 from nudge.cli.history import find_session
-from nudge.cli.output import EXIT_NOT_FOUND, EXIT_OK, EXIT_REFUSED, Console, Pen, Usage
+from nudge.cli.output import EXIT_NOT_FOUND, EXIT_OK, EXIT_REFUSED, Console, Styler, Usage
 from nudge.cli.params import (
     DAYS,
     ID,
@@ -62,7 +62,7 @@ def forget(invocation: Invocation, dry_run: bool, yes: bool, **filters: Any) -> 
         return EXIT_REFUSED
     result = invocation.call("nudge.memory_forget", fields)
     moved = output.count(result["deleted"], "note")
-    console.result(result, [console.pen.done(f"moved {moved} to the archive")] if result["deleted"] else [])
+    console.result(result, [console.styler.done(f"moved {moved} to the archive")] if result["deleted"] else [])
     if not console.as_json:
         undo = "bring one back with: nudge memory archive restore ID"
         console.note(undo if result["deleted"] else "no note matches; list all with: nudge memory list")
@@ -71,11 +71,11 @@ def forget(invocation: Invocation, dry_run: bool, yes: bool, **filters: Any) -> 
 
 def _forget_lines(console: Console, result: Mapping[str, Any]) -> Iterator[str]:
     """Yield `m12  long  TITLE` for the first notes that match, and how many more there are."""
-    pen, named = console.pen, result["memories"]
+    styler, named = console.styler, result["memories"]
     rows = [(note_name(note["id"]), note["tier"], title_of(note)) for note in named]
     for name, tier, title in output.align(rows):
-        line = f"{pen.paint('bold', name)}  {tier_text(pen, tier.rstrip(), len(tier))}"
-        yield f"{line}  {pen.clip(title, len(name) + len(tier) + 4)}"
+        line = f"{styler.paint('bold', name)}  {tier_text(styler, tier.rstrip(), len(tier))}"
+        yield f"{line}  {styler.clip(title, len(name) + len(tier) + 4)}"
     if (more := result["deleted"] - len(named)) > 0:
         yield f"and {more:,} more"
 
@@ -112,7 +112,7 @@ def consolidate(
     fields = {"ids": numbers, "title": title, "summary": read_text(summary), **note_fields(namespace, tier=tier)}
     result = invocation.call("nudge.memory_consolidate", fields)
     console, name = invocation.console, note_name(result["id"])
-    console.result(result, [console.pen.done(f"{name} stands for {output.count(result['consolidated'], 'note')}")])
+    console.result(result, [console.styler.done(f"{name} stands for {output.count(result['consolidated'], 'note')}")])
     return EXIT_OK
 
 
@@ -158,7 +158,7 @@ def gc(invocation: Invocation) -> int:
     console, result = invocation.console, invocation.call("nudge.memory_gc", {})
     expired = output.count(result["expired_deleted"], "expired note")
     word = "archived" if config.load_or_default()[0].memories.get("archive_on_gc", 1) else "deleted"
-    console.result(result, [console.pen.done(f"{word} {expired}")])
+    console.result(result, [console.styler.done(f"{word} {expired}")])
     return EXIT_OK
 
 
@@ -202,7 +202,7 @@ def _archive_lines(console: Console, notes: Sequence[Note]) -> Iterator[str]:
     ]
     for name, *cells, title in output.align(rows):
         taken = len(name) + sum(map(len, cells)) + 6
-        yield "  ".join([console.pen.paint("bold", name), *cells, console.pen.clip(title, taken)])
+        yield "  ".join([console.styler.paint("bold", name), *cells, console.styler.clip(title, taken)])
 
 
 @verb("memory archive restore", "nudge memory archive restore m12")
@@ -217,7 +217,7 @@ def archive_restore(invocation: Invocation, note_id: int) -> int:
     """The note keeps its tier, and expires as if it were stored now."""
     console, result = invocation.console, invocation.call("nudge.memory_archive_restore", {"id": note_id})
     note = result["memory"]
-    console.result(result, [console.pen.done(f"restored {note_name(note['id'])} {title_of(note)}")])
+    console.result(result, [console.styler.done(f"restored {note_name(note['id'])} {title_of(note)}")])
     return EXIT_OK
 
 
@@ -233,7 +233,7 @@ def archive_purge(invocation: Invocation, older_than: int | None, yes: bool) -> 
         console.note("nothing was deleted")
         return EXIT_REFUSED
     result = invocation.call("nudge.memory_archive_purge", params.drop_none(older_than_days=older_than))
-    console.result(result, [console.pen.done(f"purged {output.count(result['purged'], 'archived note')}")])
+    console.result(result, [console.styler.done(f"purged {output.count(result['purged'], 'archived note')}")])
     return EXIT_OK
 
 
@@ -276,7 +276,7 @@ def _pin(invocation: Invocation, ids: Sequence[int], *, pinned: bool) -> int:
     console = invocation.console
     result = invocation.client().call("nudge.pin", {"ids": list(ids), "pinned": pinned})
     word = "pinned" if pinned else "unpinned"
-    console.result(result, [console.pen.done(f"{word} {_id_list(result['ids'])}")] if result["ids"] else [])
+    console.result(result, [console.styler.done(f"{word} {_id_list(result['ids'])}")] if result["ids"] else [])
     if result["missing"]:
         console.note(f"not found: {_id_list(result['missing'])}")
     return EXIT_OK if result["ids"] else EXIT_NOT_FOUND
@@ -337,7 +337,7 @@ def purge(invocation: Invocation, session: str | None, ids: tuple[int, ...], con
         selection["session"] = find_session(client, session, filters["project"])
     result = client.call("nudge.purge", {**selection, "confirm": confirm})
     is_missing = bool(ids) and not (result["total"] or result["prompts"] or result["injections"])
-    console.result(result, [] if is_missing else _purge_lines(console.pen, result))
+    console.result(result, [] if is_missing else _purge_lines(console.styler, result))
     if not console.as_json:
         for note in _purge_notes(result):
             console.note(note)
@@ -347,7 +347,7 @@ def purge(invocation: Invocation, session: str | None, ids: tuple[int, ...], con
     return EXIT_OK
 
 
-def _purge_lines(pen: Pen, result: dict[str, Any]) -> Iterator[str]:
+def _purge_lines(styler: Styler, result: dict[str, Any]) -> Iterator[str]:
     by_type = sorted(result["counts"].items(), key=lambda entry: (-entry[1], entry[0]))
     width = max((len(str(number)) for _, number in by_type), default=0)
     yield from (f"{str(number).rjust(width)}  {escape(type_)}" for type_, number in by_type)
@@ -356,7 +356,7 @@ def _purge_lines(pen: Pen, result: dict[str, Any]) -> Iterator[str]:
     copies = [output.count(result["prompts"], "prompt")] if result["prompts"] else []
     copies += [output.count(result["injections"], "injected text")] if result["injections"] else []
     suffix = pinned + (f", with {' and '.join(copies)}" if copies else "")
-    yield pen.done(f"deleted {total}{suffix}") if result["deleted"] else f"{total} would be deleted{suffix}"
+    yield styler.done(f"deleted {total}{suffix}") if result["deleted"] else f"{total} would be deleted{suffix}"
 
 
 def _purge_notes(result: dict[str, Any]) -> Iterator[str]:
@@ -387,7 +387,7 @@ def backup(invocation: Invocation, file: str | None) -> int:
     fields = {} if file is None else {"path": plain.absolute_path(file)}
     result = invocation.client().call("nudge.backup", fields)
     line = f"backed up to {escape(result['path'])} ({format_size(result['bytes'])})"
-    invocation.console.result(result, [invocation.console.pen.done(line)])
+    invocation.console.result(result, [invocation.console.styler.done(line)])
     return EXIT_OK
 
 
@@ -410,7 +410,7 @@ def restore(invocation: Invocation, file: str, yes: bool) -> int:
         return EXIT_REFUSED
     stopped = _stop_server(invocation)
     result = {"path": path, **contents, "kept": owned_files.restore_backup(path), "stopped": stopped}
-    lines = [console.pen.done(f"restored {summary} from {escape(path)}")]
+    lines = [console.styler.done(f"restored {summary} from {escape(path)}")]
     lines += [f"  the previous history: {escape(str(result['kept']))}"] if result["kept"] else []
     lines += ["  the server was stopped; the next command starts one"] if stopped else []
     console.result(result, lines)

@@ -17,7 +17,7 @@ from nudge import config, paths
 from nudge import switches as switch
 from nudge.cli import app, completion, output, plain
 from nudge.cli.app import verb
-from nudge.cli.output import EXIT_INTERRUPTED, EXIT_OK, EXIT_REFUSED, Console, Pen, Usage
+from nudge.cli.output import EXIT_INTERRUPTED, EXIT_OK, EXIT_REFUSED, Console, Styler, Usage
 from nudge.cli.params import TIME, option
 from nudge.cli.plain import Invocation
 from nudge.cli.prompts import ask, progress, yes_option
@@ -72,13 +72,13 @@ def _connect(console: Console, client: AgentClient, *, yes: bool) -> int:
     program, connected_files = executable.find(), ConnectedFiles()
     if (plugin := _our_plugin(client)) is not None:
         result = {"client": client.name, "changed": [], "executable": program.path, "plugin": plugin.name}
-        console.result(result, _plugin_lines(console.pen, client, plugin))
+        console.result(result, _plugin_lines(console.styler, client, plugin))
         return EXIT_OK
     changes = plan.connect(client, program, connected_files)
     result = {"client": client.name, "changed": [change.path for change in changes], "executable": program.path}
     if not changes:
         _install_guard(client, program)
-        console.result(result, [console.pen.done(f"{client.title} is already connected")])
+        console.result(result, [console.styler.done(f"{client.title} is already connected")])
         return EXIT_OK
     _show_changes(console, changes)
     if not ask(f"Connect {client.title} like this?", yes=yes):
@@ -86,7 +86,7 @@ def _connect(console: Console, client: AgentClient, *, yes: bool) -> int:
         return EXIT_REFUSED
     _install_guard(client, program)
     plan.apply(changes, connected_files)
-    console.result(result, _connected_lines(console.pen, client, changes))
+    console.result(result, _connected_lines(console.styler, client, changes))
     return EXIT_OK if yes or console.as_json else _offer_next(client)
 
 
@@ -94,17 +94,17 @@ def _install_guard(client: AgentClient, program: Executable, *, printed: bool = 
     """Write the script that hooks run, before any hook can run it; also when the user writes the hooks, or deleted
     it."""
     if client.wired_events:
-        executable.install_guard(program, printed=printed)
+        executable.install_hook_script(program, printed=printed)
 
 
 def _our_plugin(client: AgentClient) -> ConfigEntry | None:
     return next(filter(is_our_plugin, client.entries(Home(), os.getcwd())), None)
 
 
-def _plugin_lines(pen: Pen, client: AgentClient, plugin: ConfigEntry) -> Iterator[str]:
+def _plugin_lines(styler: Styler, client: AgentClient, plugin: ConfigEntry) -> Iterator[str]:
     """Yield why nothing is added beside our plugin: a second set of hooks would record every event twice."""
     name = escape(plugin.name)
-    yield pen.done(f"{client.title} is already connected by the plugin {name}; nothing was changed")
+    yield styler.done(f"{client.title} is already connected by the plugin {name}; nothing was changed")
     if plan.connected_parts(client.config_files(Home(), Executable(NAME))):
         yield f"it is also connected by its settings; fix: nudge disconnect {client.name}"
     else:
@@ -114,22 +114,22 @@ def _plugin_lines(pen: Pen, client: AgentClient, plugin: ConfigEntry) -> Iterato
 def _show_changes(console: Console, changes: Sequence[FileChange]) -> None:
     """Print the changes as diffs; with --json nothing, since only the result is printed."""
     if not console.as_json:
-        console.show(line for change in changes for line in _change_lines(console.pen, change))
+        console.show(line for change in changes for line in _change_lines(console.styler, change))
 
 
-def _change_lines(pen: Pen, change: FileChange) -> Iterator[str]:
+def _change_lines(styler: Styler, change: FileChange) -> Iterator[str]:
     for line in plan.diff(change):
         style = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1])
         shown = escape(line, keep_lines=True)
-        yield pen.paint(style, shown) if style else shown
+        yield styler.paint(style, shown) if style else shown
     for command in change.commands:
         yield f"by running: {escape(' '.join(command))}"
 
 
-def _connected_lines(pen: Pen, client: AgentClient, changes: Sequence[FileChange]) -> Iterator[str]:
+def _connected_lines(styler: Styler, client: AgentClient, changes: Sequence[FileChange]) -> Iterator[str]:
     for change in changes:
         path = escape(config_files.shown(change.path))
-        yield pen.done(f"{client.title}: {' and '.join(change.file.parts)} in {path}")
+        yield styler.done(f"{client.title}: {' and '.join(change.file.parts)} in {path}")
     if client.advice:
         yield f"  {client.advice}"
     yield "next:"
@@ -181,7 +181,7 @@ def _list_clients(invocation: Invocation) -> int:
     ]
     console = invocation.console
     result = {"clients": rows, "server": events is not None}
-    console.result(result, _client_table(console.pen, rows, has_server=events is not None))
+    console.result(result, _client_table(console.styler, rows, has_server=events is not None))
     return EXIT_OK
 
 
@@ -213,11 +213,11 @@ def _last_events(invocation: Invocation) -> dict[str, int] | None:
     return latest
 
 
-def _client_table(pen: Pen, rows: Sequence[Mapping[str, Any]], *, has_server: bool) -> Iterator[str]:
+def _client_table(styler: Styler, rows: Sequence[Mapping[str, Any]], *, has_server: bool) -> Iterator[str]:
     heading = ("client", "found", "MCP", "hooks", "last event")
     for number, cells in enumerate(output.align([heading, *(_client_cells(row, has_server) for row in rows)])):
         line = "  ".join(cells).rstrip()
-        yield pen.paint("bold", line) if number == 0 else line
+        yield styler.paint("bold", line) if number == 0 else line
     if not all(row["mcp"] for row in rows if row["installed"]):
         yield "connect one with: nudge connect CLIENT"
 
@@ -254,7 +254,7 @@ def disconnect(invocation: Invocation, name: str | None, everything: bool, delet
     changes = _disconnect(console, chosen)
     kept = _remove_script()
     result = {"changed": [change.path for change in changes], **({} if kept is None else {"kept": [kept]})}
-    console.result(result, _disconnected_lines(console.pen, changes, kept))
+    console.result(result, _disconnected_lines(console.styler, changes, kept))
     return EXIT_OK
 
 
@@ -263,7 +263,7 @@ def _remove_script() -> str | None:
     printed configuration may name it."""
     if config_files.HOOKS in plan.connected_parts(plan.files_of(registry.all_clients(), ConnectedFiles())):
         return None
-    return executable.remove_guard()
+    return executable.remove_hook_script()
 
 
 def _disconnect(console: Console, chosen: Sequence[AgentClient]) -> list[FileChange]:
@@ -276,12 +276,12 @@ def _disconnect(console: Console, chosen: Sequence[AgentClient]) -> list[FileCha
     return changes
 
 
-def _disconnected_lines(pen: Pen, changes: Sequence[FileChange], kept: str | None = None) -> Iterator[str]:
+def _disconnected_lines(styler: Styler, changes: Sequence[FileChange], kept: str | None = None) -> Iterator[str]:
     for change in changes:
         parts, path = " and ".join(change.file.parts), escape(config_files.shown(change.path))
-        yield pen.done(f"removed {path}" if change.after is None else f"removed {parts} from {path}")
+        yield styler.done(f"removed {path}" if change.after is None else f"removed {parts} from {path}")
     if not changes:
-        yield pen.done("nothing was connected")
+        yield styler.done("nothing was connected")
     if kept is not None:
         yield f"kept {escape(config_files.shown(kept))}: a configuration that nudge connect --print printed may run it"
         yield f"  if none does, delete it with: rm {escape(quote(kept))}"
@@ -296,7 +296,7 @@ def _delete_everything(console: Console, chosen: Sequence[AgentClient], *, yes: 
         return EXIT_REFUSED
     changes = _disconnect(console, chosen)
     _check_nothing_is_connected()
-    executable.remove_guard(also_printed=True)
+    executable.remove_hook_script(also_printed=True)
     if owned_files.is_server_running():
         from nudge.cli.server import stop_server
 
@@ -305,9 +305,9 @@ def _delete_everything(console: Console, chosen: Sequence[AgentClient], *, yes: 
     owned = owned_files.find()  # again: the server wrote files when it stopped
     owned_files.delete(owned)
     deleted = [item.path for item in owned]
-    summary = console.pen.done(f"deleted {output.count(len(deleted), 'path')}; nothing of Nudge is left")
+    summary = console.styler.done(f"deleted {output.count(len(deleted), 'path')}; nothing of Nudge is left")
     result = {"changed": [change.path for change in changes], "deleted": deleted}
-    console.result(result, [*_disconnected_lines(console.pen, changes), summary])
+    console.result(result, [*_disconnected_lines(console.styler, changes), summary])
     return EXIT_OK
 
 
@@ -382,7 +382,7 @@ def backfill(
     except NudgeError:
         console.note("what was recorded stays, and the next run continues from here")
         raise
-    console.result(result, _backfill_lines(console.pen, result, dry_run=dry_run))
+    console.result(result, _backfill_lines(console.styler, result, dry_run=dry_run))
     for path, reason in work.unreadable.items():
         console.note(f"skipped: {escape(f'{path}: {reason}')}")
     for reason, count in work.refusals.items():
@@ -407,14 +407,14 @@ def _recording_filter() -> Callable[[Iterable[str], Context], bool]:
     return is_wanted
 
 
-def _backfill_lines(pen: Pen, result: dict[str, Any], *, dry_run: bool) -> Iterator[str]:
+def _backfill_lines(styler: Styler, result: dict[str, Any], *, dry_run: bool) -> Iterator[str]:
     if not result["files"]:
         yield "nothing new to read"
         return
     transcripts = output.count(result["files"], "transcript")
     if not dry_run:
         events = f"{result['new']:,} new of {result['events']:,} events"
-        yield pen.done(f"{events} in {transcripts}, {result['seconds']:.1f} s")
+        yield styler.done(f"{events} in {transcripts}, {result['seconds']:.1f} s")
         return
     width = output.widest(result["types"])
     yield from (f"{output.pad(name, width)}  {count:>9,}" for name, count in result["types"].items())

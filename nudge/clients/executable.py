@@ -18,7 +18,7 @@ from nudge.clients.client import NAME
 from nudge.errors import Invalid, StorageFailed
 from nudge.limits import CLIENT_COMMAND_TIMEOUT
 
-GUARD = "nudge-hook"
+HOOK_SCRIPT = "nudge-hook"
 _PRINTED = ".printed"  # ends the name of the file that says that the path of the script was printed
 
 # A shim looks for the real script on every call, which costs a hook 100 ms; these commands print its path.
@@ -28,7 +28,7 @@ _SHIM_OWNERS = ("pyenv", "asdf", "mise")
 _CACHE = re.compile(r"/uv/(?:archive|environments)-v\d+/|/pipx/\.cache/")  # of `uvx` and `pipx run`
 # A program that has lost its interpreter or its package shows only by how it fails: its stderr is held back until then.
 # It fails before it has read the event from stdin, so that the next one can.
-_GUARD = """\
+_SCRIPT = """\
 #!/bin/sh
 # Hooks of agent clients run this. It runs Nudge, and succeeds silently where Nudge is no longer installed.
 [ $# -gt 0 ] || set -- record
@@ -60,37 +60,37 @@ class Executable:
 
     @property
     def hook(self) -> list[str]:
-        """The command line of a hook; `install_guard` writes the script that it runs."""
-        return [guard_path(), "record"]
+        """The command line of a hook; `install_hook_script` writes the script that it runs."""
+        return [hook_script_path(), "record"]
 
     @property
-    def guard(self) -> str:
+    def hook_script(self) -> str:
         """The text of that script. It tries this executable, then the one on PATH."""
-        return _GUARD.replace("@programs@", " ".join(dict.fromkeys((shlex.quote(self.path), NAME))))
+        return _SCRIPT.replace("@programs@", " ".join(dict.fromkeys((shlex.quote(self.path), NAME))))
 
 
-def guard_path(environ: Mapping[str, str] = os.environ) -> str:
-    return os.path.join(paths.data_dir(environ), GUARD)
+def hook_script_path(environ: Mapping[str, str] = os.environ) -> str:
+    return os.path.join(paths.data_dir(environ), HOOK_SCRIPT)
 
 
-def install_guard(executable: Executable, *, printed: bool = False) -> None:
+def install_hook_script(executable: Executable, *, printed: bool = False) -> None:
     """Write the script that hooks run. The data directory is stored first: the hooks keep the path of the script.
-    `printed`: the path was printed for the user to write down, so `remove_guard` keeps the script from now on."""
+    `printed`: the path was printed for the user to write down, so `remove_hook_script` keeps the script from now on."""
     runtime = paths.runtime_dir()
     paths.ensure_private_dir(runtime)
     paths.store_directories(runtime)
-    path = guard_path()
+    path = hook_script_path()
     paths.ensure_private_dir(os.path.dirname(path))
-    if files.read_owned(path) != executable.guard.encode() or not os.access(path, os.X_OK):
-        files.replace(path, executable.guard.encode(), mode=0o700)
+    if files.read_owned(path) != executable.hook_script.encode() or not os.access(path, os.X_OK):
+        files.replace(path, executable.hook_script.encode(), mode=0o700)
     if printed:
         files.replace(path + _PRINTED, b"")
 
 
-def remove_guard(*, also_printed: bool = False) -> str | None:
+def remove_hook_script(*, also_printed: bool = False) -> str | None:
     """Remove the script that hooks run. Return its path when it is kept: a configuration that was printed may name it,
     in a file that we do not know. With `also_printed` it goes all the same."""
-    path = guard_path()
+    path = hook_script_path()
     if not also_printed and os.path.lexists(path) and os.path.lexists(path + _PRINTED):
         return path
     for file in (path, path + _PRINTED):

@@ -13,7 +13,7 @@ from nudge import __version__
 from nudge.clients import executable, registry
 from nudge.clients.client import AgentClient, Home
 from nudge.clients.config_files import HOOK_ENTRY, OUR_NAMES, ConfigEntry, is_our_plugin
-from nudge.clients.executable import GUARD
+from nudge.clients.executable import HOOK_SCRIPT
 from nudge.doctor.model import Finding, Snapshot, edit_command, fail, ok, warn
 from nudge.ipc.endpoint import is_newer
 
@@ -25,7 +25,7 @@ _MEMORY_TOOLS = r"claude-mem|mem0|basic-memory|memento|openmemory|letta|zep|sere
 _TOOL_IN_COMMAND = re.compile(rf"(?<![a-z0-9])(?:{_MEMORY_TOOLS})(?![a-z0-9])", re.IGNORECASE)
 # `memory` counts in a name only: in a command it may be a limit.
 _TOOL_IN_NAME = re.compile(rf"(?<![a-z0-9])(?:{_MEMORY_TOOLS}|memory)(?![a-z0-9])", re.IGNORECASE)
-_HOOK_SCRIPT = re.compile(rf"""['"]?(.*[/\\]{GUARD})(?=['"\s]|$)""")  # in the command line of a hook
+_HOOK_SCRIPT = re.compile(rf"""['"]?(.*[/\\]{HOOK_SCRIPT})(?=['"\s]|$)""")  # in the command line of a hook
 
 # The program
 
@@ -210,13 +210,13 @@ def check_hook_script(snapshot: Snapshot) -> Iterator[Finding]:
             continue
         problem = "cannot be run" if os.path.lexists(path) else "does not exist"
         message = f"{path}, which hooks of {client.title} run, {problem}: nothing is recorded"
-        is_current = path == executable.guard_path(snapshot.environ)
+        is_current = path == executable.hook_script_path(snapshot.environ)
         yield fail("hooks", message, f"nudge connect {client.name}", _install_script if is_current else None)
 
 
 def _install_script() -> str:
-    executable.install_guard(executable.find())
-    return f"wrote {executable.guard_path()}"
+    executable.install_hook_script(executable.find())
+    return f"wrote {executable.hook_script_path()}"
 
 
 def _entries(snapshot: Snapshot) -> Iterator[tuple[AgentClient, ConfigEntry]]:
@@ -241,4 +241,4 @@ def _memory_tool(entry: ConfigEntry) -> str | None:
 
 def _is_nudge(entry: ConfigEntry) -> bool:
     words = [os.path.basename(word) for word in entry.command.split()]
-    return is_our_plugin(entry) or any(word in (*OUR_NAMES, GUARD) for word in words)
+    return is_our_plugin(entry) or any(word in (*OUR_NAMES, HOOK_SCRIPT) for word in words)

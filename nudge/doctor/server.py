@@ -94,7 +94,7 @@ def check_lock(snapshot: Snapshot) -> Iterator[Finding]:
     published = endpoint.read(snapshot.directory)
     if published is None:
         yield warn("lock", "held, but no endpoint says by whom; a server may be starting", "nudge doctor")
-    elif (doubt := holder.doubt_about(snapshot.directory, published)) is not None:
+    elif (doubt := holder.find_mismatch(snapshot.directory, published)) is not None:
         command = f"lsof {quote(snapshot.path(paths.LOCK))}"
         yield fail("lock", f"held, but not by the process that the endpoint names: {doubt}", command)
     else:

@@ -91,19 +91,19 @@ class Request:
         return self.result
 
 
-def exchange(link: Connection, request: Request, environ: Mapping[str, str]) -> Any:
+def exchange(connection: Connection, request: Request, environ: Mapping[str, str]) -> Any:
     """Send one call on one connection, without a retry, and return its result.
 
     Raises RemoteError for PRIMARY's error, HandingOver when the call must be sent to the next PRIMARY, Lost or
     TimedOut."""
-    link.send(request.encode())
+    connection.send(request.encode())
     while True:
-        answer = link.receive(request.deadline)
+        answer = connection.receive(request.deadline)
         call_id = answer.get("id")
         if call_id is None or call_id == request.id:  # null: PRIMARY refuses the connection as a whole
             if request.read_answer(answer, environ):
                 return request.outcome()
-            link.send(request.encode_again())
+            connection.send(request.encode_again())
 
 
 class CallQueue:
@@ -121,8 +121,8 @@ class CallQueue:
         "_directory",
         "_environ",
         "_finished",
+        "connection",
         "env_names",
-        "link",
         "lost_at",
     )
 
@@ -133,7 +133,7 @@ class CallQueue:
         self._calls: dict[int, Request] = {}
         self._finished: list[Request] = []
         self._check_at = 0.0  # when to look whether PRIMARY is suspended, on the boot clock
-        self.link: Connection | None = None
+        self.connection: Connection | None = None
         self.lost_at = 0.0
         """When the last connection was lost, on the boot clock."""
         self.env_names: set[str] = set()
@@ -153,9 +153,9 @@ class CallQueue:
         self._calls.clear()
 
     def close(self) -> None:
-        if self.link is not None:
-            self.link.close()
-            self.link = None
+        if self.connection is not None:
+            self.connection.close()
+            self.connection = None
 
     def call(self, request: Request) -> Any:
         """Send one call, wait for it, and return its result or raise its error."""
@@ -168,61 +168,61 @@ class CallQueue:
         """Return the seconds after which `advance` is due although nothing has arrived; None while no call waits."""
         if not self._calls:
             return None
-        return max((self._resume_at() if self.link is None else self._first_deadline()) - boot_seconds(), 0.0)
+        return max((self._resume_at() if self.connection is None else self._first_deadline()) - boot_seconds(), 0.0)
 
     def receive(self) -> None:
         """Read what has arrived; wait for it, or for the time of the next attempt, when nothing has."""
-        if self.link is None:
+        if self.connection is None:
             time.sleep(max(self._resume_at() - boot_seconds(), 0.0))
             return
         try:
-            self.link.fill(self._first_deadline())
+            self.connection.fill(self._first_deadline())
         except TimedOut:
             pass  # `advance` looks at the deadlines
         except Lost:
-            self._drop_link()
+            self._drop_connection()
 
     def advance(self) -> list[Request]:
         """Connect if there is no connection, send what can be sent, and handle what has arrived; never wait for an
         answer. Return the calls that are finished."""
         try:
-            if self.link is None and boot_seconds() >= self._resume_at():
-                self.link = self._connect()
-            if self.link is not None:
-                self._handle_answers(self.link)
+            if self.connection is None and boot_seconds() >= self._resume_at():
+                self.connection = self._connect()
+            if self.connection is not None:
+                self._handle_answers(self.connection)
         except (Lost, HandingOver):
-            self._drop_link()
+            self._drop_connection()
         except TimedOut:  # PRIMARY does not read
-            assert self.link is not None
+            assert self.connection is not None
             from nudge.ipc import spawn
 
-            self._fail(list(self), spawn.no_answer(self.link.endpoint))
-            self._drop_link()
+            self._fail(list(self), spawn.no_answer(self.connection.endpoint))
+            self._drop_connection()
         except NudgeError as error:  # no PRIMARY, or it refuses this process
             self._fail(list(self), error)
-            self._drop_link()
+            self._drop_connection()
         finished, self._finished = self._finished, []
         return finished
 
-    def _handle_answers(self, link: Connection) -> None:
+    def _handle_answers(self, connection: Connection) -> None:
         """Send calls and handle the answers in the buffer; each answer makes room for another call."""
-        self._send_unsent(link)
-        while (answer := link.take()) is not None:
-            self._handle(link, answer)
-            self._send_unsent(link)
-        self._expire(link)
+        self._send_unsent(connection)
+        while (answer := connection.take()) is not None:
+            self._handle(connection, answer)
+            self._send_unsent(connection)
+        self._expire(connection)
 
-    def _send_unsent(self, link: Connection) -> None:
+    def _send_unsent(self, connection: Connection) -> None:
         """Send a queued hello and calls, at most MAX_CALLS_IN_FLIGHT without an answer: a call's timeout starts when it
         is sent."""
         for call in islice(self, limits.MAX_CALLS_IN_FLIGHT):
             if not call.is_sent:
-                link.send(call.encode())
+                connection.send(call.encode())
                 call.is_sent = True
                 self._check_at = boot_seconds() + limits.CALL_TIMEOUT
-        link.send()
+        connection.send()
 
-    def _handle(self, link: Connection, answer: Mapping[str, Any]) -> None:
+    def _handle(self, connection: Connection, answer: Mapping[str, Any]) -> None:
         call_id = answer.get("id")
         if call_id is None:  # PRIMARY refuses the connection as a whole, and closes it
             raise RemoteError(answer.get("error") or {})
@@ -233,16 +233,16 @@ class CallQueue:
             self._finish(call)
         else:
             self._remember_env(answer["need_env"])
-            link.send(call.encode_again())
+            connection.send(call.encode_again())
 
     def _remember_env(self, names: list[str]) -> None:
         """Beyond MAX_ENV_NAMES the older names are dropped."""
         names_now = self.env_names | set(names)
         self.env_names = names_now if len(names_now) <= limits.MAX_ENV_NAMES else set(names)
 
-    def _drop_link(self) -> None:
+    def _drop_connection(self) -> None:
         """Close the connection, if there is one; calls wait to be sent on the next one."""
-        if self.link is None:
+        if self.connection is None:
             return
         self.close()
         self.lost_at = boot_seconds()
@@ -253,7 +253,7 @@ class CallQueue:
                 call.error = Unavailable("the Nudge server keeps going away; try again, or look at: nudge status")
                 self._finish(call)
 
-    def _expire(self, link: Connection) -> None:
+    def _expire(self, connection: Connection) -> None:
         """Fail the calls when PRIMARY did not answer one in time or is suspended; each carries its deadline, after
         which it is not applied. During a long operation only those that are late fail: PRIMARY is at work. Raises Lost
         to drop the connection; the calls to a PRIMARY that has just started are then sent again, with more time."""
@@ -265,19 +265,19 @@ class CallQueue:
         from nudge.ipc import holder, spawn
 
         self._check_at = now + limits.CALL_TIMEOUT
-        is_suspended = holder.is_suspended(link.endpoint.pid)
+        is_suspended = holder.is_suspended(connection.endpoint.pid)
         if not expired and not is_suspended:
             return
-        error = spawn.no_answer(link.endpoint)
+        error = spawn.no_answer(connection.endpoint)
         has_long = any(call.op in protocol.LONG_OPERATIONS for call in sent)
         if is_suspended and has_long:
             # Its deadline is far away, and the suspended process may have read it already.
             sentence = f"{error.message}. It may still be done when the server continues"
-            error = Unavailable(sentence, pid=link.endpoint.pid)
+            error = Unavailable(sentence, pid=connection.endpoint.pid)
         elif has_long:
             self._fail(expired, error)
             return
-        if is_suspended or not spawn.is_settling(self._directory, link.endpoint):
+        if is_suspended or not spawn.is_settling(self._directory, connection.endpoint):
             self._fail(list(self), error)
         raise Lost
 
@@ -362,14 +362,14 @@ class Client:
         if not start and os.path.lexists(self._directory):
             paths.check_private_dir(self._directory)  # probing the lock would create a file there
         on_started = self._report_settings if is_first else lambda _: None
-        link = spawn.ensure_primary(
+        connection = spawn.ensure_primary(
             self._directory, start=start, port=self._port, wait_for_upgrade=True, on_started=on_started
         )
-        link.greet("cli")
-        if self._port is not None and self._port != (port := link.endpoint.port):
-            link.close()
+        connection.queue_hello("cli")
+        if self._port is not None and self._port != (port := connection.endpoint.port):
+            connection.close()
             raise WrongPort(f"port {self._port} is not where the running Nudge server listens ({port}); leave out -p")
-        return link
+        return connection
 
     def _report_settings(self, started: Endpoint) -> None:
         """Print to stderr which settings of this command's environment the server that it started does not use."""

@@ -35,7 +35,7 @@ class Connection:
 
     The constructor raises Lost, TimedOut, or Unavailable when the other side is not this Nudge."""
 
-    __slots__ = ("_buffer", "_greeting", "_scanned", "endpoint", "server", "socket")
+    __slots__ = ("_buffer", "_hello", "_scanned", "endpoint", "server", "socket")
 
     def __init__(self, endpoint: Endpoint, token: str | None) -> None:
         self.endpoint = endpoint
@@ -43,7 +43,7 @@ class Connection:
         """The server's hello, once it has come."""
         self._buffer = bytearray()
         self._scanned = 0  # bytes of it that hold no newline
-        self._greeting = b""
+        self._hello = b""
         if endpoint.socket and sys.platform != "win32":
             self.socket = _dial(_socket.AF_UNIX, endpoint.socket)
         elif not token:
@@ -62,14 +62,14 @@ class Connection:
     def close(self) -> None:
         self.socket.close()
 
-    def greet(self, client: str, *, member: bool = False, differs: Sequence[str] = ()) -> None:
+    def queue_hello(self, client: str, *, member: bool = False, differs: Sequence[str] = ()) -> None:
         """Queue a hello; it is sent with the next line."""
-        self._greeting += protocol.client_hello(client, member=member, differs=differs)
+        self._hello += protocol.client_hello(client, member=member, differs=differs)
 
     def send(self, line: bytes = b"") -> None:
         """Send a line, after a queued hello. Raises Lost or TimedOut."""
-        unsent = memoryview(self._greeting + line)
-        self._greeting = b""
+        unsent = memoryview(self._hello + line)
+        self._hello = b""
         deadline = boot_seconds() + limits.CALL_TIMEOUT
         while unsent:
             unsent = unsent[self._send_some(unsent, deadline) :]
@@ -145,26 +145,26 @@ class Connection:
         expected = protocol.proof(token, "server", nonce, theirs, port, generation)
         if not hmac.compare_digest(str(answer.get("proof")).encode(), expected.encode()):
             raise Unavailable(f"port {port} is held by something that is not this Nudge")
-        self._greeting = protocol.encode({"proof": protocol.proof(token, "client", nonce, theirs, port, generation)})
+        self._hello = protocol.encode({"proof": protocol.proof(token, "client", nonce, theirs, port, generation)})
 
 
 def _dial_tcp(port: int | None) -> _socket.socket:
     if not port:
         raise Lost
-    link = _dial(_socket.AF_INET, ("127.0.0.1", port))
-    link.setsockopt(_socket.IPPROTO_TCP, _socket.TCP_NODELAY, 1)
-    return link
+    sock = _dial(_socket.AF_INET, ("127.0.0.1", port))
+    sock.setsockopt(_socket.IPPROTO_TCP, _socket.TCP_NODELAY, 1)
+    return sock
 
 
 def _dial(family: int, address: str | tuple[str, int]) -> _socket.socket:
-    link = _socket.socket(family, _socket.SOCK_STREAM)
-    link.settimeout(limits.CONNECT_TIMEOUT)
+    sock = _socket.socket(family, _socket.SOCK_STREAM)
+    sock.settimeout(limits.CONNECT_TIMEOUT)
     try:
-        link.connect(address)
+        sock.connect(address)
     except (TimeoutError, BlockingIOError):  # a full backlog: the process is there and does not accept
-        link.close()
+        sock.close()
         raise TimedOut from None
     except OSError:
-        link.close()
+        sock.close()
         raise Lost from None
-    return link
+    return sock

@@ -34,7 +34,7 @@ def kill(directory: str, published: Endpoint) -> None:
     server."""
     target = _open_pid(published.pid)
     try:
-        doubt = doubt_about(directory, published)
+        doubt = find_mismatch(directory, published)
         if doubt is not None:
             raise Conflict(f"{doubt}; nothing was killed; see: nudge doctor", pid=published.pid)
         _send_kill(published.pid, target)
@@ -43,7 +43,7 @@ def kill(directory: str, published: Endpoint) -> None:
             os.close(target)
 
 
-def doubt_about(directory: str, published: Endpoint) -> str | None:
+def find_mismatch(directory: str, published: Endpoint) -> str | None:
     """Return why the process that the endpoint names may not be the server; None when it is."""
     pid = published.pid
     if pid <= 1 or pid == os.getpid():

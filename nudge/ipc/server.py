@@ -52,7 +52,7 @@ class WireServer:
         self.connections: set[ServerConnection] = set()
         self.unproven: dict[ServerConnection, None] = {}
         """Connections over TCP that have not proved that they know the token, oldest first."""
-        self.ungreeted: dict[ServerConnection, None] = {}
+        self.without_hello: dict[ServerConnection, None] = {}
         """Connections that have not sent a hello, oldest first."""
         self._unix: AcceptLoop | None = None
         self._tcp: AcceptLoop | None = None
@@ -104,10 +104,10 @@ class WireServer:
             accept_loop.warn_once(
                 "too many connections on the private wire; the oldest that have said no hello are closed"
             )
-        oldest = next(iter(self.ungreeted), None)
+        oldest = next(iter(self.without_hello), None)
         if oldest is None:
             return False
-        del self.ungreeted[oldest]
+        del self.without_hello[oldest]
         self.connections.discard(oldest)
         oldest.abort()
         return True

@@ -86,7 +86,7 @@ class ServerConnection(asyncio.Protocol):
         elif not server.make_room():
             self._refuse(Unavailable("the server has too many connections; try again in a moment").to_wire())
         else:
-            server.ungreeted[self] = None
+            server.without_hello[self] = None
             self._reaper = self._loop.call_later(
                 limits.PROOF_TIMEOUT if self._tcp else limits.HELLO_TIMEOUT, self.abort
             )
@@ -110,7 +110,7 @@ class ServerConnection(asyncio.Protocol):
         """Cancel the reads that are running, since no caller waits for them; writes are finished."""
         self._server.connections.discard(self)
         self._server.unproven.pop(self, None)
-        self._server.ungreeted.pop(self, None)
+        self._server.without_hello.pop(self, None)
         self._stop_reaper()
         self.member = None
         self._ended = True
@@ -241,7 +241,7 @@ class ServerConnection(asyncio.Protocol):
         elif not self._proven:
             self._authenticate(message)
         elif "hello" in message:
-            self._greet(message)
+            self._queue_hello(message)
         elif not self._greeted:
             self._refuse(protocol_error(INVALID_REQUEST, "Invalid request: the first line is a hello"))
         else:
@@ -266,10 +266,10 @@ class ServerConnection(asyncio.Protocol):
         self._stop_reaper()
         self._reaper = self._loop.call_later(limits.HELLO_TIMEOUT, self.abort)
 
-    def _greet(self, hello: dict[str, Any]) -> None:
+    def _queue_hello(self, hello: dict[str, Any]) -> None:
         """Handle a hello. A later one replaces the first: a PROXY connects before it knows its client's name."""
         self._greeted = True
-        self._server.ungreeted.pop(self, None)
+        self._server.without_hello.pop(self, None)
         self._stop_reaper()
         pid = hello.get("pid")
         if hello.get("member") is True and isinstance(pid, int) and not self._ended:
@@ -441,11 +441,11 @@ def _printable(text: object) -> str:
 def _is_same_user(transport: asyncio.Transport) -> bool:
     """Whether the process at the other end belongs to this user, by the kernel's word. The directory is owner-only;
     this check holds also after its mode was changed."""
-    link = transport.get_extra_info("socket")
+    sock = transport.get_extra_info("socket")
     if sys.platform == "linux":
-        credentials = link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        credentials = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
         return bool(struct.unpack("3i", credentials)[1] == os.getuid())
     if sys.platform == "darwin":  # pragma: no cover
-        credentials = link.getsockopt(0, 1, 76)  # SOL_LOCAL, LOCAL_PEERCRED: version, uid, groups
+        credentials = sock.getsockopt(0, 1, 76)  # SOL_LOCAL, LOCAL_PEERCRED: version, uid, groups
         return bool(struct.unpack_from("=II", credentials)[1] == os.getuid())
     return True

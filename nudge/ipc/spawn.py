@@ -61,15 +61,15 @@ def ensure_primary(
     try:
         while True:
             published = endpoint.read(directory)
-            link = _try_connect(directory, published)
-            if link is not None:
-                is_older = endpoint.is_newer(__version__, link.endpoint.version or "")
-                successor = start_successor(directory, link.endpoint.generation) if start and is_older else None
+            connection = _try_connect(directory, published)
+            if connection is not None:
+                is_older = endpoint.is_newer(__version__, connection.endpoint.version or "")
+                successor = start_successor(directory, connection.endpoint.generation) if start and is_older else None
                 if successor is None or not wait_for_upgrade:
                     if starter.has_started:
-                        on_started(link.endpoint)
-                    return link
-                link.close()
+                        on_started(connection.endpoint)
+                    return connection
+                connection.close()
                 successor.join(limits.CALL_TIMEOUT)
                 wait_for_upgrade, began = False, boot_seconds()
                 continue

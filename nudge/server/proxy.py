@@ -97,13 +97,13 @@ class Proxy:
         self._calls = CallQueue(directory, environ, self._connect)
         self._membership = Flock(os.path.join(directory, paths.MEMBERS))
         self._client = client or StdioClient(_utf8(settings.tools), _utf8(environ.get("AI_AGENT") or "mcp"))
-        self._first_link: Connection | None = None
+        self._first_connection: Connection | None = None
         self._started_at = 0.0
 
-    def run(self, link: Connection | None = None) -> int:
+    def run(self, connection: Connection | None = None) -> int:
         """Serve until the client closes its end and every call is answered; return the exit code. Without a connection
         (a PRIMARY that gave its role away), connect as soon as there is a server: that shows that the session lives."""
-        self._first_link, self._started_at = link, boot_seconds()
+        self._first_connection, self._started_at = connection, boot_seconds()
         self._advance()
         self._take_lines()
         self._advance()
@@ -115,10 +115,10 @@ class Proxy:
 
     def _turn(self) -> None:
         """Wait for input from the client or PRIMARY, or for a timeout, and handle it."""
-        link = self._calls.link
-        sources = [*(() if self._pipe.closed else (self._pipe,)), *(() if link is None else (link,))]
+        connection = self._calls.connection
+        sources = [*(() if self._pipe.closed else (self._pipe,)), *(() if connection is None else (connection,))]
         ready = wait_readable(*sources, timeout=self._timeout())
-        if link is not None and link in ready:
+        if connection is not None and connection in ready:
             self._calls.receive()
         if self._pipe in ready:
             self._pipe.fill()
@@ -126,7 +126,7 @@ class Proxy:
         self._advance()
 
     def _timeout(self) -> float | None:
-        if not self._calls and self._calls.link is None and self._may_rejoin():
+        if not self._calls and self._calls.connection is None and self._may_rejoin():
             return _REJOIN_PAUSE
         return self._calls.timeout()
 
@@ -153,8 +153,8 @@ class Proxy:
     def _take_message(self, line: bytes, message: Any) -> None:
         name = self._client.name
         answer = self._client.answer(message)
-        if self._client.name != name and self._calls.link is not None:
-            self._greet(self._calls.link)
+        if self._client.name != name and self._calls.connection is not None:
+            self._queue_hello(self._calls.connection)
         if answer is not None:
             self._answer(answer)
         elif is_notification(message):
@@ -196,28 +196,28 @@ class Proxy:
     def _connect(self) -> Connection | None:
         """Return a connection to a PRIMARY. One is started only when calls wait: an idle PROXY must not undo `nudge
         stop`; it looks for a successor for a while."""
-        link, self._first_link = self._first_link, None
-        if link is None and self._calls:
-            link = spawn.ensure_primary(self._directory, start=self._settings.autostart)
-        elif link is None and self._may_rejoin():
-            link = spawn.ensure_primary(self._directory, start=False, timeout=0.0)
-        if link is not None:
+        connection, self._first_connection = self._first_connection, None
+        if connection is None and self._calls:
+            connection = spawn.ensure_primary(self._directory, start=self._settings.autostart)
+        elif connection is None and self._may_rejoin():
+            connection = spawn.ensure_primary(self._directory, start=False, timeout=0.0)
+        if connection is not None:
             if self._membership.fd is None:  # it shows a later PRIMARY that the session still has a process
                 self._membership.acquire(shared=True, wait=True)
-            self._greet(link)
-        return link
+            self._queue_hello(connection)
+        return connection
 
     def _may_rejoin(self) -> bool:
         return boot_seconds() < max(self._started_at, self._calls.lost_at) + _REJOIN_TIMEOUT
 
-    def _greet(self, link: Connection) -> None:
+    def _queue_hello(self, connection: Connection) -> None:
         """Queue the hello, with the settings of this process that PRIMARY does not use: `nudge status` shows them,
         since clients hide stderr."""
         try:
-            differences = config.differences(self._environ, self._flags, link.endpoint.port)
+            differences = config.differences(self._environ, self._flags, connection.endpoint.port)
         except NudgeError:  # config.toml was edited since the start and cannot be read
             differences = []
-        link.greet(self._client.name, member=True, differs=[_utf8(line) for line in differences])
+        connection.queue_hello(self._client.name, member=True, differs=[_utf8(line) for line in differences])
 
 
 def caller_context(message: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Any]:

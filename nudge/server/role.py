@@ -61,9 +61,9 @@ def serve(options: ServeOptions) -> int:
         return _start_in_background(directory, sources, options)
     if options.successor:
         return _take_over_role(directory, options)
-    link = _connect(directory)
-    if link is not None:
-        return _join_primary(link, directory, options)
+    connection = _connect(directory)
+    if connection is not None:
+        return _join_primary(connection, directory, options)
     reader = None if options.detach or _at_terminal(options) else _start_reading(options)
     lock = OwnerLock(os.path.join(directory, paths.LOCK))
     if not lock.acquire():
@@ -84,12 +84,12 @@ def _connect(directory: str) -> Connection | None:
 
 def _start_in_background(directory: str, sources: config.Sources, options: ServeOptions) -> int:
     """Start a detached server; it gets the settings of this process's flags and variables as flags."""
-    was_running = (link := _connect(directory)) is not None
-    if link is not None:
-        link.close()
-    link = spawn.ensure_primary(directory, arguments=config.as_flags(sources.overrides), wait_for_upgrade=True)
-    link.close()
-    _report_differences(link.endpoint, options.flags)
+    was_running = (connection := _connect(directory)) is not None
+    if connection is not None:
+        connection.close()
+    connection = spawn.ensure_primary(directory, arguments=config.as_flags(sources.overrides), wait_for_upgrade=True)
+    connection.close()
+    _report_differences(connection.endpoint, options.flags)
     settings = config.load()
     _warn_without_auth(settings)  # the detached server has written it to a file only
     headline = "A Nudge server is already running" if was_running else "Nudge serves in the background"
@@ -100,25 +100,25 @@ def _start_in_background(directory: str, sources: config.Sources, options: Serve
 # There is a PRIMARY already
 
 
-def _join_primary(link: Connection, directory: str, options: ServeOptions) -> int:
-    if is_newer(__version__, link.endpoint.version or ""):
-        spawn.start_successor(directory, link.endpoint.generation)
-    _report_differences(link.endpoint, options.flags)
+def _join_primary(connection: Connection, directory: str, options: ServeOptions) -> int:
+    if is_newer(__version__, connection.endpoint.version or ""):
+        spawn.start_successor(directory, connection.endpoint.generation)
+    _report_differences(connection.endpoint, options.flags)
     if options.detach:
         return 0
     if _at_terminal(options):
         _print_endpoint(directory, "A Nudge server is already running", config.load())
         return 0
-    return Proxy(take_over(), config.load(flags=options.flags), directory, flags=options.flags).run(link)
+    return Proxy(take_over(), config.load(flags=options.flags), directory, flags=options.flags).run(connection)
 
 
 def _wait_for_primary(directory: str, options: ServeOptions, reader: EarlyReader | None) -> int:
     """Wait for the endpoint of the process that won the lock, then serve through it."""
     settings = config.load(flags=options.flags)
-    link = None
+    connection = None
     try:
-        link = spawn.ensure_primary(directory, start=settings.autostart)
-        _report_differences(link.endpoint, options.flags)
+        connection = spawn.ensure_primary(directory, start=settings.autostart)
+        _report_differences(connection.endpoint, options.flags)
     except NudgeError as error:
         if reader is None:
             raise
@@ -127,7 +127,7 @@ def _wait_for_primary(directory: str, options: ServeOptions, reader: EarlyReader
         _print_endpoint(directory, "A Nudge server is already running", config.load())
         return 0
     reader.stop()
-    return Proxy(reader.pipe, settings, directory, client=reader.client, flags=options.flags).run(link)
+    return Proxy(reader.pipe, settings, directory, client=reader.client, flags=options.flags).run(connection)
 
 
 def _report_differences(running: Endpoint, flags: Mapping[str, str]) -> None:
@@ -213,7 +213,7 @@ def _finish_start(directory: str, settings: Settings, owner: str) -> None:
     with contextlib.suppress(StorageFailed):
         paths.store_directories(directory)
     if owner == "terminal":
-        _greet(directory, settings)
+        _print_greeting(directory, settings)
 
 
 def _configure(settings: Settings) -> None:
@@ -237,9 +237,9 @@ def _load_primary() -> type[Primary]:
 def _take_over_role(directory: str, options: ServeOptions) -> int:
     """Run as the successor of a PRIMARY: import while it still serves, ask it for the role, wait for the lock."""
     _load_primary()
-    link = _connect(directory)
-    if link is not None and link.endpoint.generation == options.successor:
-        _ask_for_role(link, options.successor)
+    connection = _connect(directory)
+    if connection is not None and connection.endpoint.generation == options.successor:
+        _ask_for_role(connection, options.successor)
     lock = OwnerLock(os.path.join(directory, paths.LOCK))
 
     def is_decided() -> bool:
@@ -256,14 +256,14 @@ def _take_over_role(directory: str, options: ServeOptions) -> int:
     return _run_primary(lock, directory, options)
 
 
-def _ask_for_role(link: Connection, generation: str) -> None:
+def _ask_for_role(connection: Connection, generation: str) -> None:
     request = Request(protocol.ROLE, {"generation": generation, "version": __version__}, {})
-    link.greet("successor")
+    connection.queue_hello("successor")
     try:
-        exchange(link, request, {})
+        exchange(connection, request, {})
     except (Lost, TimedOut, NudgeError):
         pass
-    link.close()
+    connection.close()
 
 
 def _serve_from_memory(
@@ -299,7 +299,7 @@ def _at_terminal(options: ServeOptions) -> bool:
     return bool(options.http_only) or sys.stdin is None or sys.stdin.isatty()
 
 
-def _greet(directory: str, settings: Settings) -> None:
+def _print_greeting(directory: str, settings: Settings) -> None:
     _print_endpoint(directory, "Nudge is serving", settings)
     nudge = _command()
     sys.stderr.write(f"  try:    {nudge} set demo hello world && {nudge} get demo hello\n  stop:   Ctrl-C\n")

@@ -11,7 +11,7 @@ from nudge.errors import Conflict, Invalid, NudgeError, QuotaExceeded, SecretRej
 from nudge.hints.quotas import SecretFinding
 from nudge.text import escape
 
-PEN = output.Pen(color=False, unicode=True, width=40)
+PEN = output.Styler(color=False, unicode=True, width=40)
 
 
 @given(

@@ -324,7 +324,7 @@ def test_set_minimal(nudge: Nudge, server: Server) -> None:
 def test_set_pretty(nudge: Nudge) -> None:
     """The answer names the hint and its version, then what its score starts from, where it is for, and how long."""
     assert nudge("set", "http-proxy", "build", "x").out.splitlines() == [
-        "✔ upserted hint http-proxy/build (v3)",
+        "✔ saved http-proxy/build (v3)",
         "  score base: priority=7 tags=build,docker ttl=session scope=cwd_glob",
         "  scope: cwd **/http-proxy*",
         "  kept: until it is not used for 30 days",
@@ -335,7 +335,7 @@ def test_set_pretty_of_a_bare_hint(nudge: Nudge, server: Server) -> None:
     """What was not said is not told, but the scope always."""
     server.answers["nudge.set_hint"] = {"hint": {**HINT, "meta": {}}}
     assert nudge("set", "a", "b", "c").out.splitlines() == [
-        "✔ upserted hint a/b (v3)",
+        "✔ saved a/b (v3)",
         "  score base: scope=everywhere",
         "  scope: everywhere",
         "  kept: until it is not used for 30 days",

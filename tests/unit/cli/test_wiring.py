@@ -15,7 +15,7 @@ import pytest
 from nudge import config, locks, paths
 from nudge.cli import app
 from nudge.clients import cursor, registry
-from nudge.clients.executable import Executable, guard_path
+from nudge.clients.executable import Executable, hook_script_path
 from tests.unit.clients.homes import empty_home, only_nudge_on_path, script, tree
 
 
@@ -467,7 +467,7 @@ def test_delete_data_leaves_nothing(nudge: Nudge, home: Path, executable: str, m
     (home / ".local/share/other").mkdir()
     nudge("connect", "codex", "--yes")
     outcome = nudge("disconnect", "--all", "--delete-data", "--yes")
-    data = 100 + len(Executable(executable).guard)
+    data = 100 + len(Executable(executable).hook_script)
     assert outcome.code == 0 and f"{data} B  ~/.local/share/nudge" in outcome.out and "in total" in outcome.out
     assert [name for name, content in tree(home).items() if content is not None or "nudge" in name] == []
     assert (home / ".local/share/other").is_dir()
@@ -512,9 +512,9 @@ def test_a_server_that_is_there_again_keeps_its_data(nudge: Nudge, monkeypatch: 
 
 def test_connect_installs_the_hook_script_and_disconnect_removes_it(nudge: Nudge, executable: str) -> None:
     """It stays while another client has hooks; connecting again repairs it."""
-    script = Path(guard_path())
+    script = Path(hook_script_path())
     assert nudge("connect", "codex", "--yes").code == nudge("connect", "claude-code", "--yes").code == 0
-    assert script.read_text() == Executable(executable).guard
+    assert script.read_text() == Executable(executable).hook_script
     script.unlink()
     assert "already connected" in nudge("connect", "codex", "--yes").out and script.exists()
     assert nudge("disconnect", "codex").code == 0 and script.exists()
@@ -524,7 +524,7 @@ def test_connect_installs_the_hook_script_and_disconnect_removes_it(nudge: Nudge
 def test_a_printed_hook_script_stays(nudge: Nudge) -> None:
     """A configuration that was printed may be pasted later, anywhere: disconnect keeps the script that it names and
     says how to remove it without the data; deleting all data removes it too."""
-    script = Path(guard_path())
+    script = Path(hook_script_path())
     nudge("connect", "codex", "--print")
     outcome = nudge("disconnect", "codex")
     assert outcome.out.startswith("✔ nothing was connected\nkept ") and script.exists()

@@ -67,7 +67,7 @@ def test_a_passing_installation_is_not_wired(cache: str, home: Path, monkeypatch
 def hook(program: Path) -> str:
     """What a client runs, with the script for it installed."""
     executable = Executable(str(program))
-    executables.install_guard(executable)
+    executables.install_hook_script(executable)
     return shlex.join(executable.hook)
 
 
@@ -123,17 +123,19 @@ def test_hooks_are_one_short_readable_command() -> None:
     """No shell riddle: the script of ours, and `record`; Claude Code starts it without a shell."""
     executable = Executable("/opt/nudge")
     handlers = claude_code.CLIENT.hook_handlers(executable).values()
-    assert {(handler["command"], *handler["args"]) for handler in handlers} == {(executables.guard_path(), "record")}
+    assert {(handler["command"], *handler["args"]) for handler in handlers} == {
+        (executables.hook_script_path(), "record")
+    }
     assert {handler["command"] for handler in codex.CLIENT.hook_handlers(executable).values()} == {
-        f"{executables.guard_path()} record"
+        f"{executables.hook_script_path()} record"
     }
 
 
 def test_the_script_of_the_hooks_is_the_owner_s_alone() -> None:
     """In the data directory, 0700."""
-    executables.install_guard(Executable("/opt/nudge"))
-    assert os.path.dirname(executables.guard_path()) == paths.data_dir()
-    assert stat.S_IMODE(os.stat(executables.guard_path()).st_mode) == 0o700
+    executables.install_hook_script(Executable("/opt/nudge"))
+    assert os.path.dirname(executables.hook_script_path()) == paths.data_dir()
+    assert stat.S_IMODE(os.stat(executables.hook_script_path()).st_mode) == 0o700
 
 
 @pytest.mark.parametrize("lost", [None, *BROKEN])

@@ -12,7 +12,7 @@ from typing import Any
 from nudge import __version__
 from nudge.clients import claude_code
 from nudge.clients.client import NAME
-from nudge.clients.executable import GUARD, Executable, is_our_hook
+from nudge.clients.executable import HOOK_SCRIPT, Executable, is_our_hook
 
 ROOT = Path(__file__).parents[3] / "plugin"
 PLUGIN = ROOT / "plugins" / "nudge"
@@ -24,7 +24,7 @@ def document(path: Path) -> Any:
 
 HOOKS = document(PLUGIN / "hooks" / "hooks.json")["hooks"]
 HANDLERS = [group["hooks"][0] for groups in HOOKS.values() for group in groups]
-SCRIPT = f"${{CLAUDE_PLUGIN_ROOT}}/hooks/{GUARD}"
+SCRIPT = f"${{CLAUDE_PLUGIN_ROOT}}/hooks/{HOOK_SCRIPT}"
 
 
 def test_it_hooks_the_same_events() -> None:
@@ -38,8 +38,8 @@ def test_the_plugin_brings_its_own_hook_script(tmp_path: Path) -> None:
     """The one that `nudge connect` installs, but for the path. Without `nudge` on PATH it succeeds and says nothing."""
     assert {(handler["command"], *handler["args"]) for handler in HANDLERS} == {(SCRIPT, "record")}
     assert is_our_hook(f"{SCRIPT} record")
-    path = PLUGIN / "hooks" / GUARD
-    assert path.read_text() == Executable(NAME).guard and os.access(path, os.X_OK)
+    path = PLUGIN / "hooks" / HOOK_SCRIPT
+    assert path.read_text() == Executable(NAME).hook_script and os.access(path, os.X_OK)
     done = subprocess.run([path, "record"], env={"PATH": str(tmp_path)}, capture_output=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 

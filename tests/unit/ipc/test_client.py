@@ -236,14 +236,14 @@ def call_queue(directory: str) -> CallQueue:
         published = endpoint.read(directory)
         assert published is not None
         link = Connection(published, None)
-        link.greet("test")
+        link.queue_hello("test")
         return link
 
     return CallQueue(directory, {"A": "1"}, connect)
 
 
 def wait_for_input(queue: CallQueue) -> None:
-    assert queue.link is not None and select.select([queue.link], [], [], 10.0)[0]
+    assert queue.connection is not None and select.select([queue.connection], [], [], 10.0)[0]
 
 
 def finish(queue: CallQueue) -> list[Request]:

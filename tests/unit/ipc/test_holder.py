@@ -67,7 +67,7 @@ def naming(pid: int, started: str | None = None) -> Endpoint:
 def test_the_holder_is_ended(place: str, start: Start) -> None:
     """A process of this user that holds the lock and was started as `nudge serve` is the server: it is killed."""
     pid = start(HOLD, lock_of(place))
-    assert holder.doubt_about(place, naming(pid)) is None
+    assert holder.find_mismatch(place, naming(pid)) is None
     holder.kill(place, naming(pid))
     assert eventually(lambda: not is_alive(pid), "the server is gone")
 
@@ -95,7 +95,7 @@ def test_a_recycled_pid_is_never_killed(place: str, start: Start) -> None:
 def test_nobody_is_killed_for_a_free_lock(place: str, start: Start) -> None:
     """Having the file open is not holding it."""
     pid = start(OPEN + WAIT, lock_of(place))
-    assert holder.doubt_about(place, naming(pid)) == f"pid {pid} does not hold the server's lock"
+    assert holder.find_mismatch(place, naming(pid)) == f"pid {pid} does not hold the server's lock"
 
 
 def test_a_holder_of_another_name_is_left_alone(place: str, start: Start) -> None:
@@ -110,7 +110,7 @@ def test_a_program_that_shares_the_lock_file_is_left_alone(place: str, start: St
     """Another process holds the lock; this one, which is a server elsewhere, only has the file open."""
     start(HOLD, lock_of(place))
     pid = start(OPEN + WAIT, lock_of(place))
-    assert holder.doubt_about(place, naming(pid)) == f"pid {pid} does not hold the server's lock"
+    assert holder.find_mismatch(place, naming(pid)) == f"pid {pid} does not hold the server's lock"
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_commands_that_are_not(line: str) -> None:
 def test_another_users_process_is_left_alone(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Root could kill it; root should not."""
     monkeypatch.setattr(holder, "find_process", lambda _pid: holder.Process(os.getuid() + 1, ["nudge", "serve"]))
-    assert holder.doubt_about(place, naming(4242)) == "pid 4242 belongs to another user"
+    assert holder.find_mismatch(place, naming(4242)) == "pid 4242 belongs to another user"
 
 
 @pytest.mark.parametrize("pid", [-1, 0, 1, pytest.param(os.getpid(), id="own")])
@@ -165,7 +165,7 @@ def test_the_dead_are_not_alive(place: str) -> None:
     eventually(lambda: not is_alive(child.pid), "it ends")
     assert holder.find_process(child.pid) is None
     child.wait()
-    assert holder.doubt_about(place, naming(child.pid)) == f"no process with pid {child.pid} is alive"
+    assert holder.find_mismatch(place, naming(child.pid)) == f"no process with pid {child.pid} is alive"
 
 
 def test_the_kernels_list_of_locks(place: str, start: Start) -> None:
@@ -180,7 +180,7 @@ def test_a_lock_that_is_gone_is_held_by_nobody(place: str, start: Start) -> None
     """When the lock file was removed, no process counts as its holder."""
     pid = start(HOLD, lock_of(place))
     Path(lock_of(place)).unlink()
-    assert holder.doubt_about(place, naming(pid)) == f"pid {pid} does not hold the server's lock"
+    assert holder.find_mismatch(place, naming(pid)) == f"pid {pid} does not hold the server's lock"
 
 
 @pytest.mark.parametrize(("seconds", "doubted"), [(0, False), (-30, True), (20, False), (3_600, True)])
@@ -194,7 +194,7 @@ def test_without_proc_the_start_time_decides(
     process = holder.find_process(pid)
     assert process is not None and process.uid == os.getuid() and "serve" in process.argv
     published = naming(pid, iso(time.time() + seconds))
-    assert (holder.doubt_about(place, published) is not None) == doubted
+    assert (holder.find_mismatch(place, published) is not None) == doubted
 
 
 @pytest.mark.parametrize("started", ["", "yesterday"])
@@ -206,7 +206,7 @@ def test_without_proc_a_damaged_time_is_a_doubt(
     pid = start(HOLD, lock_of(place))
     published = naming(pid)
     published.started = started
-    assert holder.doubt_about(place, published) is not None
+    assert holder.find_mismatch(place, published) is not None
 
 
 def test_without_proc_the_dead_are_not_alive(monkeypatch: pytest.MonkeyPatch) -> None:

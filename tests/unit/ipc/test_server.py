@@ -341,7 +341,7 @@ def test_over_tcp_both_sides_prove_that_they_know_the_token(run: Run) -> None:
     async def test(wire: Wire) -> None:
         port = await wire.server.listen_tcp()
         link = await asyncio.to_thread(_dial, port)
-        link.greet("tcp", member=True)
+        link.queue_hello("tcp", member=True)
         await asyncio.to_thread(link.send, b'{"id":1,"op":"echo","params":"hi"}\n')
         deadline = 10**9
         assert await asyncio.to_thread(link.receive, deadline) == {"id": 1, "result": "hi"}
@@ -445,7 +445,7 @@ def test_the_oldest_without_a_hello_goes_for_a_newcomer(
             assert await client.ask({"id": 1, "op": "echo", "params": 5}) == {"id": 1, "result": 5}
         for client in silent[:-5]:
             assert await client.receive() is None
-        assert len(wire.server.connections) == 8 and len(wire.server.ungreeted) == 5
+        assert len(wire.server.connections) == 8 and len(wire.server.without_hello) == 5
 
     with caplog.at_level("WARNING"):
         run(test)
