@@ -34,7 +34,7 @@ def recorded_and_told(desk: Desk) -> None:
     """A run of Bash, failing Bash, Write, Read, Edit and an MCP call is in `nudge trace last`; the next start is told
     of it."""
     desk.run("nudge", "connect", "claude-code", "--yes")
-    desk.run("nudge", "set", "api", "test", "pytest -q", "--scope-os", "linux", "--scope-os", "darwin")
+    desk.run("nudge", "set", "api", "test", "pytest -q", "--scope-cwd-glob", f"{desk.project}/**")
     claude.run(desk, "first", _steps(desk))
     trace = desk.json("trace", "last")
     seen = {row["obs_type"] for prompt in trace["prompts"] for row in prompt["observations"]}

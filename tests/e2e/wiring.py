@@ -244,7 +244,7 @@ def the_plugin_works(desk: Desk) -> None:
     assert "already connected by the plugin nudge@nudge" in desk.run("nudge", "connect", "claude-code", "--yes")
     assert settings.read_bytes() == before
     name = "mcp__plugin_nudge_nudge__nudge_set_hint"
-    meta = {"scope": {"os": ["linux", "darwin"]}}
+    meta = {"scope": {"cwd_glob": [f"{desk.project}/**"]}}
     hint = {"component": "api", "key": "test", "value": "make check", "meta": meta}
     first = claude.run(desk, "first", [claude.bash("echo by-the-plugin"), {"name": name, "input": hint}])
     assert first.answer(1)["hint"]["value"] == "make check", first.results
