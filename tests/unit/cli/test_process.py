@@ -119,16 +119,18 @@ def test_a_reader_that_leaves(tmp_path: Path, line: str, unbuffered: str) -> Non
 
 def test_an_interrupted_hook(tmp_path: Path) -> None:
     """Ctrl-C while `nudge record` reads its event exits with 130 and prints nothing."""
-    command = [sys.executable, "-m", "nudge", "record"]
+    # A test that runs in the background inherits that SIGINT is ignored, and so would the hook.
+    command = f"{sys.executable!r}, [{sys.executable!r}, '-m', 'nudge', 'record']"
+    start = f"import os, signal; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv({command})"
     process = subprocess.Popen(
-        command,
+        [sys.executable, "-c", start],
         env=environment(tmp_path),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
     assert process.stdin is not None
-    process.stdin.write(b" " * limits.MIB)  # more than a pipe holds: it returns when the hook reads
+    process.stdin.write(b" " * (limits.MIB // 2))  # more than a pipe holds, less than the hook reads at the most
     process.stdin.flush()
     process.send_signal(signal.SIGINT)
     assert process.communicate(timeout=TIMEOUT) == (b"", b"")
@@ -171,7 +173,7 @@ def test_a_full_disk(tmp_path: Path, line: str, unbuffered: str) -> None:
 def test_stdin_that_cannot_be_read(tmp_path: Path, line: str, stdin: str, reason: str) -> None:
     """Every verb that reads stdin says in one sentence that it cannot, and exits with 2."""
     done = subprocess.run(
-        ["sh", "-c", f"{sys.executable} -m nudge {line} {stdin}"],
+        ["sh", "-c", f'"{sys.executable}" -m nudge {line} {stdin}'],
         env=environment(tmp_path),
         cwd=tmp_path,
         capture_output=True,
