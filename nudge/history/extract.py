@@ -215,12 +215,18 @@ def _event_id(payload: Mapping[str, Any], obs_type: str, now: float) -> str:
             parts = [identity, name, "" if text_of(payload, "prompt_id") else text_of(payload, "prompt")]
     elif identity := text_of(payload, "tool_use_id"):
         parts = [identity, name]
-    return _digest([payload["session_id"], *parts]) if parts else os.urandom(16).hex()
+    return event_id(payload["session_id"], parts)
 
 
-def _digest(parts: list[str]) -> str:
-    text = "\0".join(parts).encode("utf-8", "replace")
-    return str(_sha256()(text).hexdigest()[:32])
+def event_id(session_id: str, parts: list[str]) -> str:
+    """Return an id of 32 characters, random without `parts`. The first eight are the session's: the database sorts ids,
+    and a session writes to one page of them, where random ids would each write to another."""
+    session = _digest(session_id)[:8]
+    return session + (_digest("\0".join([session_id, *parts]))[:24] if parts else os.urandom(12).hex())
+
+
+def _digest(text: str) -> str:
+    return str(_sha256()(text.encode("utf-8", "replace")).hexdigest())
 
 
 def _sha256() -> Callable[[bytes], Any]:

@@ -20,6 +20,7 @@ from typing import Any
 from nudge import limits
 from nudge.context import project_name
 from nudge.history import store
+from nudge.history.extract import event_id
 from nudge.history.search import recent_observations, search_observations
 from nudge.ipc.client import Client
 from nudge.storage import migrations, spool
@@ -239,9 +240,10 @@ def _insert(connection: sqlite3.Connection) -> float:
 def _event(run: str, number: int, word: histories.Zipf, chance: random.Random) -> dict[str, Any]:
     """Mostly commands, some reads and prompts, a new session now and then."""
     kind = "user_prompt" if number % 10 == 0 else chance.choice(("command", "command", "file_edit", "file_read"))
+    session = f"{run}-{number // 500}"
     return {
-        "event_id": f"{chance.getrandbits(128):032x}",
-        "session_id": f"{run}-{number // 500}",
+        "event_id": event_id(session, [str(number)]),
+        "session_id": session,
         "client": "claude-code",
         "cwd": "/home/dev/x",
         "repo": "git:acme/x",

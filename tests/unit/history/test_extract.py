@@ -719,7 +719,22 @@ def test_ids_do_not_depend_on_the_interpreter(monkeypatch: pytest.MonkeyPatch) -
     for module in ("_sha2", "_sha256"):
         monkeypatch.delitem(sys.modules, module, raising=False)
     monkeypatch.setattr(builtins, "__import__", without_builtin)
-    assert event_of(bash("ls"))["event_id"] == quick == hashlib.sha256(b"s-1\0t-1\0PostToolUse").hexdigest()[:32]
+    session, event = (hashlib.sha256(text).hexdigest() for text in (b"s-1", b"s-1\0t-1\0PostToolUse"))
+    assert event_of(bash("ls"))["event_id"] == quick == session[:8] + event[:24]
+
+
+def test_ids_of_a_session_begin_alike() -> None:
+    """The database sorts them: a session's events are written to one page, not to one of all pages each."""
+    told = (
+        bash("ls"),
+        bash("make") | {"tool_use_id": "t-2"},
+        bash("ls") | {"tool_use_id": None},
+        payload("SessionEnd"),
+    )
+    ids = [str(event_of(one)["event_id"]) for one in told]
+    assert len(set(ids)) == len(told) and {len(identity) for identity in ids} == {32}
+    assert len({identity[:8] for identity in ids}) == 1
+    assert event_of(bash("ls") | {"session_id": "s-2"})["event_id"][:8] != ids[0][:8]
 
 
 # Strange input
