@@ -202,7 +202,7 @@ SETTINGS = (
         "hint_idle",
         limits.HINT_IDLE,
         _parse_seconds,
-        "seconds without set, get, bump or credit after which a hint with ttl `session` goes; 0 keeps it",
+        "seconds after which a hint with ttl `session` goes if it is not set, returned, bumped or credited; 0 keeps it",
     ),
     Setting(
         "idle_exit",

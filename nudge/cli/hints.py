@@ -135,7 +135,7 @@ def _list_component(
 @verb("bump", "nudge bump http-proxy build", "nudge bump http-proxy build --delta -1")
 @params.name_arguments()
 @option(
-    "--delta", type=WHOLE, default=1, metavar="N", help="Uses to add; a negative number lowers the hint (default: 1)."
+    "--delta", type=WHOLE, default=1, metavar="N", help="Uses to add; a negative number adds failures (default: 1)."
 )
 @params.context_options
 def bump(invocation: Invocation, component: str, key: str | None, **options: Any) -> int:

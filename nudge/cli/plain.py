@@ -299,7 +299,8 @@ def _about_lines(styler: Styler, hint: dict[str, Any]) -> Iterator[str]:
     yield f"  {output.score_base(hint)}"
     yield f"  scope: {output.scope_text(output.scope_of(hint))}"
     uses = output.count(hint.get("use_count", 0), "time")
-    yield f"  v{hint['version']}, set {hint['updated_at']}{created}, used {uses}{last_used}"
+    failures = f", failed {output.count(hint['failure_count'], 'time')}" if "failure_count" in hint else ""
+    yield f"  v{hint['version']}, set {hint['updated_at']}{created}, worked {uses}{last_used}{failures}"
     for name in ("reason", "source", "added_by", "sensitivity"):
         if name in meta:
             yield f"  {name.replace('_', ' ')}: {escape(str(meta[name]))}"
@@ -428,18 +429,16 @@ def bump(
         params["context"] = here
     result = invocation.client(env).call("nudge.bump", params, context=None if is_named else here)
     console = invocation.console
-    console.result(result, [_bump_line(console.styler, output.hint_name(component, key), delta, result)])
+    console.result(result, _bump_lines(console.styler, delta, result))
     return EXIT_OK
 
 
-def _bump_line(styler: Styler, name: str, delta: int, result: dict[str, Any]) -> str:
-    """Return the line to print. A negative delta is not a use: the time of the last use stays as it was."""
-    if "note" in result:
-        bold, unused = styler.paint("bold", name), "nothing to lower: no use of it is counted"
-        if result["note"].startswith(unused):
-            return f"{bold} was never used, so there is nothing to lower{escape(result['note'][len(unused) :])}"
-        return f"{bold} is unchanged: {escape(result['note'])}"
+def _bump_lines(styler: Styler, delta: int, result: dict[str, Any]) -> Iterator[str]:
+    """Yield the counts and the note, if any. A failure is not a use: the time of the last use stays as it was."""
     hint = result["hint"]
     symbol, word, used = ("↓", "lowered", hint.get("last_used_at", "never")) if delta < 0 else ("↑", "bumped", "now")
-    uses = hint.get("use_count", 0)
-    return f"{styler.paint('cyan', styler.symbol(symbol))} {word} frecency: use_count={uses} last_used_at={used}"
+    failures = f" failure_count={hint['failure_count']}" if "failure_count" in hint else ""
+    counts = f"use_count={hint.get('use_count', 0)}{failures} last_used_at={used}"
+    yield f"{styler.paint('cyan', styler.symbol(symbol))} {word} frecency: {counts}"
+    if "note" in result:
+        yield f"  {escape(result['note'])}"

@@ -34,9 +34,10 @@ SOURCES = ("user", "agent", "tool-output", "file-import")
 _HINT_RESULTS = ("hint", "previous")  # fields of a write's result that hold hints
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TIMES = ("created_at", "updated_at", "last_used_at")
-_WIRE_FIELDS = ("value", "meta", "version", *_TIMES, "use_count")
-_RECORD_FIELDS = ("component", "key", *_WIRE_FIELDS, "last_seen")
-_OPTIONAL_FIELDS = ("basis", "credits")  # of a record
+_FIELDS = ("value", "meta", "version", *_TIMES, "use_count")
+_WIRE_FIELDS = (*_FIELDS, "failure_count")
+_RECORD_FIELDS = ("component", "key", *_FIELDS, "last_seen")
+_OPTIONAL_FIELDS = ("failure_count", "basis", "credits")  # of a record
 
 
 # Meta
@@ -98,18 +99,21 @@ class Hint:
     updated_at: float
     last_used_at: float | None
     use_count: int
+    """How often it worked."""
+    failure_count: int
+    """How often this value failed."""
     scope: Scope = field(compare=False, repr=False)
     identity: Identity = field(compare=False, repr=False)
     expires_at: float | None
     last_seen: float = field(compare=False, repr=False)
-    """When it was last set, credited or returned by `get`, to the day: the start of its idle time. Not on the wire."""
+    """When it was last set, credited or returned, to the day: the start of its idle time. Not on the wire."""
     blob: bytes = field(compare=False, repr=False)
     """Its texts as UTF-8, one per line: a regular expression is matched against this first."""
     basis: dict[str, str] | None = field(default=None, compare=False, repr=False)
     """The files of the repo that it depends on, each with a digest of its content. Not on the wire."""
     credits: dict[str, int] | None = field(default=None, compare=False, repr=False)
-    """How often it was credited in each project, if its scope names no place: `use_count` is the sum over all projects.
-    Not on the wire."""
+    """How much more often it worked than it failed in each project, if its scope names no place: both counts are sums
+    over all projects. Not on the wire."""
 
     @classmethod
     def of(
@@ -124,6 +128,7 @@ class Hint:
         updated_at: float,
         last_used_at: float | None = None,
         use_count: int = 0,
+        failure_count: int = 0,
         last_seen: float | None = None,
         basis: dict[str, str] | None = None,
         credits: dict[str, int] | None = None,
@@ -141,6 +146,7 @@ class Hint:
             updated_at,
             last_used_at,
             use_count,
+            failure_count,
             scope=scope,
             identity=(component, key, scope.key),
             expires_at=None if lifetime is None else updated_at + lifetime,
@@ -155,6 +161,11 @@ class Hint:
         return self.meta.get("sensitivity") == SECRET
 
     @property
+    def net_use(self) -> int:
+        """How much more often it worked than it failed; never negative."""
+        return max(self.use_count - self.failure_count, 0)
+
+    @property
     def weight(self) -> int:
         """The number of characters to read for a check of this hint."""
         return self.scope.weight + len(self.blob)
@@ -167,6 +178,10 @@ class Hint:
 
     def live_at(self, now: float) -> bool:
         return self.expires_at is None or now < self.expires_at
+
+    def is_due(self, now: float) -> bool:
+        """Whether it is a day or more since `last_seen`, so that a return is to be stored."""
+        return now - self.last_seen >= limits.SEEN_AGAIN
 
     def to_record(self) -> dict[str, Any]:
         """The form in the change log. Times are numbers: a float survives JSON exactly."""
@@ -192,6 +207,8 @@ class Hint:
             wire["last_used_at"] = iso(self.last_used_at)
         if self.use_count:
             wire["use_count"] = self.use_count
+        if self.failure_count:
+            wire["failure_count"] = self.failure_count
         return wire
 
     def _fresh_meta(self) -> dict[str, Any]:
@@ -211,7 +228,7 @@ def _texts(component: str, key: str, value: Any, meta: dict[str, Any]) -> list[t
 
 def next_version(current: Hint | None, component: str, key: str, value: Any, meta: dict[str, Any], now: float) -> Hint:
     """Return the hint that replaces `current`, with a new value and meta. It keeps the use count and the time of
-    creation, and is always newer."""
+    creation, and is always newer. The failures of another value are not kept: the hint was corrected."""
     if current is None:
         return Hint.of(component, key, value, meta, created_at=microseconds(now), updated_at=microseconds(now))
     return Hint.of(
@@ -224,6 +241,7 @@ def next_version(current: Hint | None, component: str, key: str, value: Any, met
         updated_at=microseconds(max(now, current.updated_at + 1e-6)),
         last_used_at=current.last_used_at,
         use_count=current.use_count,
+        failure_count=current.failure_count if value == current.value else 0,
         last_seen=microseconds(now),
         credits=current.credits,
     )
@@ -248,6 +266,7 @@ def hint_from_wire(component: str, key: str, raw: object, now: float, path: str 
         updated_at=updated_at,
         last_used_at=times.get("last_used_at"),
         use_count=parse_whole(fields.get("use_count", 0), f"{path}.use_count", 0, limits.MAX_USE_COUNT),
+        failure_count=parse_whole(fields.get("failure_count", 0), f"{path}.failure_count", 0, limits.MAX_USE_COUNT),
         last_seen=latest,
     )
 

@@ -75,7 +75,7 @@ def _components(hint: Hint, moment: float) -> _Components:
     """In the order of WEIGHTS."""
     used_at, meta = hint.last_used_at, hint.meta
     return (
-        0.0 if used_at is None else saturation(hint.use_count) * half_life(moment - used_at),
+        0.0 if used_at is None else saturation(hint.net_use) * half_life(moment - used_at),
         meta.get("priority", limits.DEFAULT_PRIORITY) / limits.MAX_PRIORITY,
         meta.get("confidence", limits.DEFAULT_CONFIDENCE),
         min(hint.scope.size / CONDITIONS_OF_FULL_SPECIFICITY, 1.0),
@@ -89,19 +89,26 @@ def order_key(hint: Hint, now: float) -> OrderKey:
 
 
 def usage_reasons(hint: Hint, now: float) -> list[str]:
-    """Return what, besides the scope, raised or lowered the score. A use that was taken back is not mentioned."""
+    """Return what, besides the scope, raised or lowered the score. How recent a use was counts only for a hint that
+    worked more often than it failed."""
     reasons = []
     used_at = hint.last_used_at if hint.use_count else None
-    if used_at is not None:
+    if used_at is not None and hint.net_use:
         age = now - used_at
         reasons.append(f"recently used ({ago(age)})" if age < WEEK else f"last used {ago(age)}")
+    here = " here" if hint.scope.names_place else ""  # another hint may have worked elsewhere
     if hint.use_count:
-        here = " here" if hint.scope.names_place else ""  # another hint may have worked elsewhere
         last = "" if used_at is None else f", last {ago(now - used_at)}"
-        reasons.append(f"worked {hint.use_count} time{'s' * (hint.use_count > 1)}{here}{last}")
+        reasons.append(f"worked {_times(hint.use_count)}{here}{last}")
+    if hint.failure_count:
+        reasons.append(f"failed {_times(hint.failure_count)}{here}")
     if "priority" in hint.meta:
         reasons.append(f"priority {hint.meta['priority']}")
     return reasons
+
+
+def _times(count: int) -> str:
+    return f"{count} time{'s' * (count > 1)}"
 
 
 # The order of all hints

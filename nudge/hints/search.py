@@ -253,10 +253,12 @@ def _matching(candidates: Iterator[Hint], regex: Regex) -> Iterator[Hint | int]:
 
 
 def _entry(ranked: Ranked, now: float) -> dict[str, Any]:
-    """The entry has the hint's `basis`, if any, which must not be sent to the caller."""
+    """The entry has the hint's `basis`, if any, and `due`, its identity, if its return is to be stored
+    (`mark_returned`). Neither must be sent to the caller."""
     explanation = ranked.explain(now)
     return {
         **({"basis": ranked.hint.basis} if ranked.hint.basis else {}),
+        **({"due": ranked.hint.identity} if ranked.hint.is_due(now) else {}),
         "component": ranked.hint.component,
         "key": ranked.hint.key,
         "hint": ranked.hint.to_wire(),

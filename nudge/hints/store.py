@@ -32,7 +32,7 @@ from nudge.hints.ranking import Ranked, order_key, rank
 from nudge.hints.scope import parse_scope, scope_of
 from nudge.hints.search import HintFilter, no_such_hint, no_such_variant, no_variant_here, search
 
-_NOTHING_TO_LOWER = "nothing to lower: no use of it is counted; if it is wrong, set it right or delete it"
+_NOT_WORKING = "it worked no more often than it failed: set it right or delete it"
 
 
 class HintStore:
@@ -221,7 +221,7 @@ class HintStore:
     ) -> Generator[None, None, dict[str, Any]]:
         """Return the best eligible variant. It has the hint's `basis`, if any, which must not be sent to the caller."""
         ranked = yield from self._best(now, component, key, context)
-        if now - ranked.hint.last_seen >= limits.SEEN_AGAIN:
+        if ranked.hint.is_due(now):
             self._seen[ranked.hint.identity] = microseconds(now)
         result = {"hint": ranked.hint.to_wire(), "match_explain": ranked.explain(now)}
         return {**result, "basis": ranked.hint.basis} if ranked.hint.basis else result
@@ -246,6 +246,12 @@ class HintStore:
         filters = HintFilter.parse(component, keys, tags, text, regex)
         most = parse_whole(limits.DEFAULT_QUERY_LIMIT if limit is None else limit, "limit", 1, limits.MAX_QUERY_LIMIT)
         return (yield from search(self._index, now, filters, context or Context(), most))
+
+    def mark_returned(self, hits: Iterable[dict[str, Any]], now: float) -> None:
+        """Store at the next sweep that the hits of a query were returned to an agent or a user."""
+        for hit in hits:
+            if "due" in hit:
+                self._seen[hit["due"]] = microseconds(now)
 
     def drop_unproven(self, hits: Iterable[dict[str, Any]], project: str | None) -> list[dict[str, Any]]:
         """Of the hits of a query, keep those that say something about a project: their scope names a place, or they
@@ -347,18 +353,17 @@ class HintStore:
 
 
 def _credit(current: Hint, credit: int, project: str | None, now: float) -> Decision:
-    count = min(max(current.use_count + credit, 0), limits.MAX_USE_COUNT)
-    if credit < 0 and count == current.use_count:
-        return Decision(Change(), {"hint": current.to_wire(), "note": _NOTHING_TO_LOWER})
-    last_used_at = microseconds(now) if credit > 0 else current.last_used_at
+    """Count successes or, with a negative credit, failures."""
     hint = replace(
         current,
-        use_count=count,
-        last_used_at=last_used_at,
+        use_count=min(current.use_count + max(credit, 0), limits.MAX_USE_COUNT),
+        failure_count=min(current.failure_count + max(-credit, 0), limits.MAX_USE_COUNT),
+        last_used_at=microseconds(now) if credit > 0 else current.last_used_at,
         last_seen=microseconds(now),
         credits=_credits_after(current, credit, project),
     )
-    return Decision(Change((hint,)), {"hint": hint.to_wire()})
+    note = {} if credit > 0 or hint.net_use else {"note": _NOT_WORKING}
+    return Decision(Change((hint,)), {"hint": hint.to_wire(), **note})
 
 
 def _credits_after(current: Hint, credit: int, project: str | None) -> dict[str, int] | None:

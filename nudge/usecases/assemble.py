@@ -143,6 +143,7 @@ async def _hints(app: App, params: AssembleContext, call: Call) -> list[Line]:
     context = call.merge_context(Context.parse(params.context), names)
     result = await app.in_slices(app.session.store.query(app.now(), context=context, limit=limits.MAX_QUERY_LIMIT))
     lines = []
+    told = []
     for hit in result["hints"]:
         meta = hit["hint"]["meta"]
         is_secret = meta.get("sensitivity") == "secret"
@@ -152,6 +153,8 @@ async def _hints(app: App, params: AssembleContext, call: Call) -> list[Line]:
             text = f"{short_name(name)}: {hint_value_text(name, value)}"
             text += f" ({reason_text(reason)})" if reason else ""
             lines.append(Line(name, "hint", text, "it has most of the prompt's words"))
+            told.append(hit)
+    app.session.store.mark_returned(told[: params.limit], app.now())
     return lines[: params.limit]
 
 

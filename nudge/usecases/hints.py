@@ -236,6 +236,9 @@ async def query(app: App, params: Query, call: Call) -> Any:
         limit=params.limit,
     )
     result = await (app.in_slices(steps) if params.regex is None else app.in_thread(steps))
+    store.mark_returned(result["hints"], app.now())
+    for hit in result["hints"]:
+        hit.pop("due", None)
     if any("basis" in hit for hit in result["hints"]):
         result["hints"] = await _mark_stale(result["hints"], context, call)
     return result if result["hints"] else await _with_previous_note(app, result)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -180,7 +180,7 @@ async def store_injection(
 
 
 async def _build(app: App, params: Inject, call: Call) -> Digest:
-    """Build the digest; only from hints when there is no history or it cannot be read."""
+    """Build the digest from hints, notes and history."""
     names = app.session.store.env_names()
     visibility = visible_to(call, app.session.settings, names)
     context = call.merge_context(Context.parse(params.context), names)
@@ -195,9 +195,21 @@ async def _build(app: App, params: Inject, call: Call) -> Digest:
         stored = stored_lines(connection, options, app.activity.last_seen)
         return digest.build(connection, hints=hint_rows(hits), **stored, **options)
 
-    if app.history is None:
-        return build(None)
-    try:
-        return await app.history.read(build)
-    except NudgeError:
-        return build(None)
+    built = await _read_or_else(app, build)
+    _mark_told(app, hits, built)
+    return built
+
+
+async def _read_or_else(app: App, build: Callable[[sqlite3.Connection | None], Digest]) -> Digest:
+    """Build without a history when there is none or it cannot be read."""
+    if app.history is not None:
+        with contextlib.suppress(NudgeError):
+            return await app.history.read(build)
+    return build(None)
+
+
+def _mark_told(app: App, hits: Sequence[dict[str, Any]], told: Digest) -> None:
+    """A hint that is told is in use. Of the variants of one name, the digest has the first."""
+    by_name = {f"{hit['component']}/{hit['key']}": hit for hit in reversed(hits)}
+    names = [item["id"] for item in told.items if item["kind"] == "hint"]
+    app.session.store.mark_returned([by_name[name] for name in names if name in by_name], app.now())

@@ -112,7 +112,7 @@ async def store_changes(app: App, database: Database, event: Mapping[str, Any], 
         await _update_hints(app, app.facts.invocations(project, app.now()), event)
 
 
-# Credit: a command that worked or failed raises or lowers the hints with the same command
+# Credit: a command that worked or failed is counted by the hints with the same command
 
 
 def command_context(app: App, event: Mapping[str, Any], call: Call) -> Context:

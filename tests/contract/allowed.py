@@ -380,34 +380,43 @@ def _searching() -> Iterator[Case]:
     )
 
 
-NOTHING_TO_LOWER = "nothing to lower: no use of it is counted; if it is wrong, set it right or delete it"
+NOT_WORKING = "it worked no more often than it failed: set it right or delete it"
 
 
 def _crediting() -> Iterator[Case]:
     yield Case(
-        "a bump credits, a negative one takes back, and none goes below zero",
+        "a bump counts successes, a negative one failures",
         (
             is_set(),
             gives("bump", named(), {"hint": {"use_count": 1, "version": 1, "last_used_at": "<now>"}}),
             gives("bump", named(delta=4), {"hint": {"use_count": 5}}),
-            gives("bump", named(delta=-2), {"hint": {"use_count": 3}}),
+            gives("bump", named(delta=-2), {"hint": {"use_count": 5, "failure_count": 2}}),
             gives(
                 "get_hint",
                 named(),
                 {
                     "match_explain": {
                         "components": {"frecency": 0.259},
-                        "reasons": ["no scope: applies everywhere", "recently used (now)", "worked 3 times, last now"],
+                        "reasons": [
+                            "no scope: applies everywhere",
+                            "recently used (now)",
+                            "worked 5 times, last now",
+                            "failed 2 times",
+                        ],
                     }
                 },
             ),
-            gives("bump", named(delta=-1000), {"hint": {"version": 1}}),
+            gives("bump", named(delta=-3), {"hint": {"version": 1, "failure_count": 5}, "note": NOT_WORKING}),
             gives(
                 "get_hint",
                 named(),
-                {"match_explain": {"components": {"frecency": 0.0}, "reasons": ["no scope: applies everywhere"]}},
+                {
+                    "match_explain": {
+                        "components": {"frecency": 0.0},
+                        "reasons": ["no scope: applies everywhere", "worked 5 times, last now", "failed 5 times"],
+                    }
+                },
             ),
-            gives("bump", named(delta=-1), {"hint": {"version": 1}, "note": NOTHING_TO_LOWER}),
             refuses("bump", named(delta=0), "E_INVALID", "delta"),
             refuses("bump", named(delta=limits.MAX_BUMP + 1), "E_INVALID", "delta"),
             refuses("bump", named("other"), "E_NOT_FOUND", known_keys=["build"]),

@@ -44,7 +44,7 @@ def _uses(machine: Machine) -> int:
 
 
 def test_a_command_that_worked_raises_its_hint_once_a_session(machine: Machine) -> None:
-    """Success raises, failure lowers, each session counts once, other commands count nothing; the explanation tells."""
+    """Successes and failures are counted, each session once, other commands not; the explanation has both."""
     machine.json("set", "api", "test", "pytest -q", "--type", "command", "--global")
     _ran(machine, "pytest -q", "s1", "t1")
     _ran(machine, "pytest -q", "s1", "t2")
@@ -52,9 +52,10 @@ def test_a_command_that_worked_raises_its_hint_once_a_session(machine: Machine) 
     eventually(lambda: _uses(machine) == 1, "the hint is credited")
     _ran(machine, "pytest -q", "s2", "t4")
     eventually(lambda: _uses(machine) == 2, "another session credits it again")
-    assert "worked 2 times, last now" in machine.json("get", "api", "test")["match_explain"]["reasons"]
     _ran(machine, "pytest -q", "s3", "t5", failed=True)
-    eventually(lambda: _uses(machine) == 1, "a failure lowers it")
+    eventually(lambda: machine.json("get", "api", "test")["hint"].get("failure_count") == 1, "a failure is counted")
+    reasons = machine.json("get", "api", "test")["match_explain"]["reasons"]
+    assert reasons[-2:] == ["worked 2 times, last now", "failed 1 time"]
 
 
 def test_failed_tests_lower_no_hint(machine: Machine) -> None:
@@ -83,10 +84,10 @@ def test_a_hint_for_elsewhere_is_not_credited(machine: Machine) -> None:
 
 
 def _used(machine: Machine) -> dict[str, int]:
-    """How often each variant of api/test was credited, by its command."""
+    """How much more often each variant of api/test worked than it failed, by its command."""
     eventually(lambda: not spool.pending(machine.runtime), "the spool is drained")
     hints = [row["hint"] for row in machine.json("ls", "api")["hints"] if row["key"] == "test"]
-    return {hint["value"]["cmd"]: hint.get("use_count", 0) for hint in hints}
+    return {hint["value"]["cmd"]: hint.get("use_count", 0) - hint.get("failure_count", 0) for hint in hints}
 
 
 def test_the_variant_that_says_the_command_is_credited(machine: Machine) -> None:

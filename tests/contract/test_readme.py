@@ -193,7 +193,7 @@ def test_formula() -> None:
     """The weights and constants of the score are those in force."""
     (formula,) = (text for text in readme.blocks("text") if text.startswith("score = "))
     assert {name: float(weight) for weight, name in re.findall(r"([\d.]+) \* (\w+) ", formula)} == WEIGHTS
-    assert f"e^(-uses/{USES_TO_SATURATE:.0f})" in formula
+    assert f"e^(-n/{USES_TO_SATURATE:.0f})" in formula and "n = uses - failures" in formula
     assert formula.count(f" / {WEEK / 86_400:.0f})") == 2
     assert f"priority / {limits.MAX_PRIORITY}, {limits.DEFAULT_PRIORITY} unless given" in formula
     assert f"{limits.DEFAULT_CONFIDENCE} unless given" in formula

@@ -53,6 +53,7 @@ class Entry:
     tags: list[str]
     version: int
     uses: int
+    failures: int
     expires_at: float | None
 
 
@@ -80,7 +81,14 @@ class StoreAgainstDict(RuleBasedStateMachine):
     def observed(self, store: HintStore) -> dict[Name, Entry]:
         held = [hint for hint in store.hints() if hint.live_at(self.now)]
         return {
-            hint.identity: Entry(hint.value, hint.meta.get("tags", []), hint.version, hint.use_count, hint.expires_at)
+            hint.identity: Entry(
+                hint.value,
+                hint.meta.get("tags", []),
+                hint.version,
+                hint.use_count,
+                hint.failure_count,
+                hint.expires_at,
+            )
             for hint in held
         }
 
@@ -120,7 +128,8 @@ class StoreAgainstDict(RuleBasedStateMachine):
             assert expected in (None, held.version if held else 0)
             updated_at = next(hint.updated_at for hint in self.store.hints() if hint.identity == name)
             version, uses = (held.version + 1, held.uses) if held else (1, 0)
-            self.model[name] = Entry(value, tags, version, uses, updated_at + seconds if seconds else None)
+            failures = held.failures if held and held.value == value else 0
+            self.model[name] = Entry(value, tags, version, uses, failures, updated_at + seconds if seconds else None)
             assert (hint["value"], hint["version"]) == (value, version)
 
     @rule(component=st.sampled_from(COMPONENTS), key=st.sampled_from(KEYS), scope=st.sampled_from([None, *SCOPES]))
@@ -151,8 +160,9 @@ class StoreAgainstDict(RuleBasedStateMachine):
                 returned["meta"],
             )
             credited = here[component, key, parse_scope(hint["meta"].get("scope", {})).key]
-            credited.uses = max(credited.uses + delta, 0)
-            assert hint.get("use_count", 0) == credited.uses
+            credited.uses += max(delta, 0)
+            credited.failures += max(-delta, 0)
+            assert (hint.get("use_count", 0), hint.get("failure_count", 0)) == (credited.uses, credited.failures)
 
     @rule()
     def sweep(self) -> None:

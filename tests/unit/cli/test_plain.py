@@ -63,7 +63,7 @@ def test_get_explain(nudge: Nudge, server: Server) -> None:
         "  priority=7 tags=build,docker ttl=session scope=cwd_glob",
         "  scope: cwd **/http-proxy*",
         "  v3, set 2026-11-16T08:30:00.000000Z (first 2026-11-16T08:00:00.000000Z), "
-        "used 4 times (last 2026-11-16T09:00:00.000000Z)",
+        "worked 4 times (last 2026-11-16T09:00:00.000000Z)",
         "  reason: custom image",
         "  added by: agent:codex",
         "  sensitivity: normal",
@@ -88,7 +88,7 @@ def test_get_explain_of_a_bare_hint(nudge: Nudge, server: Server) -> None:
         "about:",
         "  scope=everywhere",
         "  scope: everywhere",
-        "  v3, set 2026-11-16T08:00:00.000000Z, used 0 times",
+        "  v3, set 2026-11-16T08:00:00.000000Z, worked 0 times",
     ]
 
 
@@ -599,7 +599,7 @@ def test_set_a_directory_that_is_gone(nudge: Nudge, server: Server, somewhere: P
     ],
 )
 def test_bump(nudge: Nudge, server: Server, words: list[str], delta: int, line: str) -> None:
-    """Credit goes to what `get` gives here, so where we are goes along; it may be taken back."""
+    """Credit goes to what `get` gives here, so where we are goes along; a negative one counts failures."""
     server.answers["nudge.bump"] = {"hint": HINT}
     assert nudge("bump", "http-proxy", "build", *words).out == line
     assert server.params["delta"] == delta and "os" in server.context and "context" not in server.params
@@ -616,8 +616,9 @@ def test_conflict_says_how_to_go_on(nudge: Nudge, server: Server) -> None:
     assert outcome.code == 3 and "it is at 4" in outcome.err
 
 
-def test_bump_that_changes_nothing(nudge: Nudge, server: Server) -> None:
-    """Where there was nothing to take back, nothing is said to be lowered."""
-    server.answers["nudge.bump"] = {"hint": HINT, "note": "nothing to lower: no use of it is counted"}
+def test_bump_of_a_hint_that_fails(nudge: Nudge, server: Server) -> None:
+    """Both counts are printed, and what the server says about it."""
+    server.answers["nudge.bump"] = {"hint": {**HINT, "failure_count": 5}, "note": "set it right"}
     outcome = nudge("bump", "http-proxy", "build", "--delta", "-1")
-    assert outcome.out == "http-proxy/build was never used, so there is nothing to lower\n"
+    times = "use_count=4 failure_count=5 last_used_at=never"
+    assert outcome.out == f"↓ lowered frecency: {times}\n  set it right\n"

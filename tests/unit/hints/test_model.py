@@ -22,8 +22,8 @@ def test_wire_form() -> None:
     """Times are ISO, counts appear once there are any, and names stay outside."""
     fresh = hint_at(NOW).to_wire()
     assert fresh == {"value": "make", "meta": META, "version": 1, "created_at": iso(NOW), "updated_at": iso(NOW)}
-    used = hint_at(NOW, last_used_at=NOW, use_count=2).to_wire()
-    assert (used["last_used_at"], used["use_count"]) == (iso(NOW), 2)
+    used = hint_at(NOW, last_used_at=NOW, use_count=2, failure_count=1).to_wire()
+    assert (used["last_used_at"], used["use_count"], used["failure_count"]) == (iso(NOW), 2, 1)
 
 
 def test_wire_form_is_a_copy() -> None:
@@ -36,7 +36,7 @@ def test_wire_form_is_a_copy() -> None:
 @pytest.mark.parametrize("now", [NOW, NOW + 0.123456, 1_700_000_000.000001, 4_000_000_000.999999])
 def test_wire_round_trip(now: float) -> None:
     """A hint read back from its wire form is the same hint, to the last digit of its times."""
-    hint = hint_at(now, last_used_at=now, use_count=3, version=12)
+    hint = hint_at(now, last_used_at=now, use_count=3, failure_count=1, version=12)
     assert hint_from_wire("api", "build", json.loads(json.dumps(hint.to_wire())), now + 99) == hint
 
 
@@ -61,6 +61,7 @@ def test_creation_is_never_after_the_update() -> None:
         ({"value": "make", "version": 0}, "hint.version"),
         ({"value": "make", "version": True}, "hint.version"),
         ({"value": "make", "use_count": -1}, "hint.use_count"),
+        ({"value": "make", "failure_count": -1}, "hint.failure_count"),
         ({"value": "make", "created_at": "yesterday"}, "hint.created_at"),
         ({"value": "make", "updated_at": 1_800_000_000}, "hint.updated_at"),
         ({"value": "make", "last_used_at": None}, "hint.last_used_at"),
@@ -124,7 +125,9 @@ def test_time_never_stands_still() -> None:
 
 def test_change_survives_its_record() -> None:
     """A change written as JSON and read back is equal, floats included."""
-    change = Change((hint_at(NOW + 1 / 3, last_used_at=NOW + 1 / 7, use_count=1),), (("api", "x", "{}"),))
+    change = Change(
+        (hint_at(NOW + 1 / 3, last_used_at=NOW + 1 / 7, use_count=1, failure_count=2),), (("api", "x", "{}"),)
+    )
     again = Change.from_record(json.loads(json.dumps(change.to_record())))
     assert again == change
     assert again.puts[0].scope.key == change.puts[0].scope.key

@@ -12,7 +12,13 @@ from .builders import DAY, NOW
 
 
 def hint(
-    name: str = "api", *, updated_at: float = NOW, last_used_at: float | None = None, use_count: int = 0, **meta: Any
+    name: str = "api",
+    *,
+    updated_at: float = NOW,
+    last_used_at: float | None = None,
+    use_count: int = 0,
+    failure_count: int = 0,
+    **meta: Any,
 ) -> Hint:
     return Hint.of(
         name,
@@ -23,6 +29,7 @@ def hint(
         updated_at=updated_at,
         last_used_at=last_used_at,
         use_count=use_count,
+        failure_count=failure_count,
     )
 
 
@@ -118,6 +125,12 @@ def test_scores_stay_the_same_for_a_minute() -> None:
             ["recently used (now)", "worked 2 times, last now"],
         ),
         (hint(last_used_at=NOW, use_count=0), []),
+        (
+            hint(last_used_at=NOW - 180, use_count=4, failure_count=1, scope={"repo": "git:org/api"}),
+            ["recently used (3m ago)", "worked 4 times here, last 3m ago", "failed 1 time here"],
+        ),
+        (hint(last_used_at=NOW, use_count=2, failure_count=3), ["worked 2 times, last now", "failed 3 times"]),
+        (hint(failure_count=2), ["failed 2 times"]),
     ],
 )
 def test_reasons(hint: Hint, reasons: list[str]) -> None:

@@ -416,22 +416,25 @@ def test_bump_counts_use() -> None:
 
 
 def test_negative_bump() -> None:
-    """Credit can be taken back, never below nothing, and that is no use."""
+    """Failures have a count of their own: the uses stay, and a failure is none."""
     store = new_store()
     put(store, "api", "build", "make")
-    commit(store, finish(store.decide_bump(NOW + 5, "api", "build", delta=2)))
-    hint = commit(store, finish(store.decide_bump(NOW + 9, "api", "build", delta=-5)))["hint"]
-    assert "use_count" not in hint
-    assert hint["last_used_at"] == iso(NOW + 5)
+    commit(store, finish(store.decide_bump(NOW + 5, "api", "build", delta=7)))
+    result = commit(store, finish(store.decide_bump(NOW + 9, "api", "build", delta=-5)))
+    assert (result["hint"]["use_count"], result["hint"]["failure_count"]) == (7, 5) and "note" not in result
+    assert result["hint"]["last_used_at"] == iso(NOW + 5)
 
 
-def test_negative_bump_of_a_hint_without_uses() -> None:
-    """Nothing can be taken back, nothing changes, and that is what is said."""
+def test_a_hint_that_fails_as_often_as_it_works() -> None:
+    """It is to be corrected, and that is what is said; the failures of the old value then count no more."""
     store = new_store()
-    before = put(store, "api", "build", "make")
-    decision = finish(store.decide_bump(NOW + 5, "api", "build", delta=-1))
-    assert not decision.change
-    assert decision.result["hint"] == before and decision.result["note"].startswith("nothing to lower")
+    put(store, "api", "build", "make")
+    assert commit(store, finish(store.decide_bump(NOW, "api", "build", delta=-1)))["note"].endswith("or delete it")
+    commit(store, finish(store.decide_bump(NOW, "api", "build")))
+    assert "note" in commit(store, finish(store.decide_bump(NOW, "api", "build", delta=-1)))
+    assert put(store, "api", "build", "make", {"priority": 6})["failure_count"] == 2
+    corrected = put(store, "api", "build", "make all")
+    assert corrected["use_count"] == 1 and "failure_count" not in corrected
 
 
 def test_bump_credits_what_get_returns() -> None:
