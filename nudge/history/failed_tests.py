@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 
 from nudge import limits
 from nudge.clock import last_time
+from nudge.programs import NODE_LAUNCHERS, NODE_PACKAGE_MANAGERS
 from nudge.text import quote, single_line
 
 TYPE_CHECKING = False
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from nudge.history.shell import SimpleCommand
 
 PYTEST, JEST, VITEST, MOCHA, RSPEC, GO, CARGO = "pytest", "jest", "vitest", "mocha", "rspec", "go test", "cargo test"
+REPORTING_PROGRAMS = frozenset((PYTEST, JEST, VITEST, MOCHA, RSPEC))
+"""The programs that do nothing but run tests, and whose reports are read; tox and nox may run anything."""
 TEST = "test"
 """The kind of a broken test among the facts."""
 
@@ -346,7 +349,7 @@ _SELECTING_SCRIPTS = (
     *("--findRelatedTests", "--changed", "--project", "--selectProjects", "-g", "--grep", "--fgrep"),
 )
 _SUBCOMMANDS = frozenset(("run", "watch", "--"))
-_PACKAGE_RUNNERS = frozenset(("npx", "pnpx", "bunx", "bundle", "npm", "pnpm", "yarn", "bun", "node"))
+_PACKAGE_RUNNERS = NODE_PACKAGE_MANAGERS | NODE_LAUNCHERS | {"node", "bundle"}
 
 
 def _runner_arguments(command: SimpleCommand, runner: str) -> list[str] | None:

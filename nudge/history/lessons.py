@@ -28,7 +28,7 @@ from nudge.history.problems import (
     name_of,
     target_call,
 )
-from nudge.history.shell import ShellCall, SimpleCommand, is_install, join_words, may_edit, parse_call
+from nudge.history.shell import SOURCE, ShellCall, SimpleCommand, is_install, join_words, may_edit, parse_call
 
 _WITHIN = 12  # commands after a failure among which its answer is searched
 _SOON = 3  # commands after a failure among which the same command may succeed with a variable or elsewhere
@@ -206,7 +206,7 @@ def _answer(
 def invocation(before: list[SimpleCommand], command: SimpleCommand, cwd: str | None) -> str:
     """Return how to run a command of a line on its own: with the environment that the commands before it activate, and
     with `cd` if its program is a relative path."""
-    activations = [join_words(other) for other in before if other.tool in ("source", ".") and other.arguments]
+    activations = [join_words(other) for other in before if other.tool in SOURCE and other.arguments]
     call = parse_call([*before, command], cwd)
     program = command.launched_program
     needs_directory = call is not None and ("/" in program or activations) and not program.startswith("/")
