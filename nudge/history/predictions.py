@@ -12,8 +12,8 @@ from collections.abc import Iterator
 
 from nudge.history.shell import SOURCE, SimpleCommand, split_commands, succeeded_commands
 from nudge.programs import LINTERS, TEST_RUNNERS
+from nudge.security.secrets import REDACTED
 
-_REDACTED = "[REDACTED"
 _QUOTED = re.compile(r"`([^`\n]+)`|\"([^\"\n]+)\"|(?<!\w)'([^'\n]+)'(?!\w)")
 _TEST_NAME = re.compile(r"(?<![\w/])(?:[\w./-]+::[\w:\[\]-]+|test_\w+|[\w./-]*test[\w./-]*\.\w+)")
 _PUNCTUATION = ".,;:!?()[]{}\"'`"
@@ -30,7 +30,7 @@ _REACH = 3  # words before a verb in which a negation counts
 
 def judge(prediction: str, command: str, exit_code: int) -> bool | None:
     """Whether the prediction came true with this command; None when it is about another command, or unclear."""
-    if _REDACTED in prediction or _REDACTED in command:
+    if REDACTED in prediction or REDACTED in command:
         return None
     expectation = _Expectation(prediction)
     if expectation.is_unclear:
