@@ -125,8 +125,13 @@ def _beside_interpreter() -> str | None:
     return shutil.which(NAME, path=os.path.dirname(os.path.abspath(sys.executable)))
 
 
+def is_shim(path: str) -> bool:
+    """Whether the program is in the directory of a version manager, in place of the real one."""
+    return os.path.basename(os.path.dirname(path)) == _SHIM_DIRECTORY
+
+
 def _behind_shim(path: str, environ: Mapping[str, str]) -> str | None:
-    if os.path.basename(os.path.dirname(path)) != _SHIM_DIRECTORY:
+    if not is_shim(path):
         return None
     owners = (owner for owner in _SHIM_OWNERS if shutil.which(owner, path=environ.get("PATH")))
     targets = (_ask_owner(owner, environ) for owner in owners)

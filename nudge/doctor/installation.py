@@ -143,15 +143,15 @@ def _slow_starts(environ: Mapping[str, str]) -> Iterator[Finding]:
         message = "PYTHONDONTWRITEBYTECODE is set: every start compiles the program again"
         yield warn("environment", message, "unset PYTHONDONTWRITEBYTECODE")
     programs = _programs(environ)
-    if programs and _is_shim(programs[0]):
+    if programs and executable.is_shim(programs[0]) and _is_of_pyenv(programs[0]):
         yield warn("environment", f"{programs[0]} is a pyenv shim, which adds about 100 ms to every start", _INSTALL)
 
 
-def _is_shim(program: str) -> bool:
+def _is_of_pyenv(program: str) -> bool:
     """pyenv writes a shell script in place of the program."""
     try:
         with open(program, "rb") as file:
-            return b"pyenv" in file.read(1_024) and os.path.basename(os.path.dirname(program)) == "shims"
+            return b"pyenv" in file.read(1_024)
     except OSError:
         return False
 

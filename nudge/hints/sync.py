@@ -11,6 +11,7 @@ from nudge.hints.index import HintIndex
 from nudge.hints.model import Change, Decision, Hint, Identity, merge_meta, next_version, parse_meta
 from nudge.hints.quotas import Admission
 from nudge.hints.scope import Scope
+from nudge.security.secrets import redaction
 
 Entry = tuple[object, object, object, object]  # component, key, value, meta
 # The files that entries depend on, by component and key: see `Hint.basis`.
@@ -23,8 +24,6 @@ SCANNED_BY, LEARNED_BY = "nudge scan", "nudge:learned"
 GUESS_CONFIDENCE = 0.2
 
 _SOURCE = "tool-output"
-_REDACTED = "[REDACTED:secret]"
-
 
 # Whether a hint that somebody else set is replaced by what was found in its place.
 Replaces = Callable[[Hint, Hint], bool]
@@ -148,5 +147,5 @@ def _reconcile(
 
 
 def _describe(hint: Hint) -> dict[str, Any]:
-    value = _REDACTED if hint.secret else fresh(hint.value)
+    value = redaction("secret") if hint.secret else fresh(hint.value)
     return {"component": hint.component, "key": hint.key, "value": value, "reason": hint.meta.get("reason", "")}

@@ -11,7 +11,7 @@ import shutil
 import sys
 
 from nudge.context import resolve
-from nudge.history.shell import SimpleCommand, split_commands
+from nudge.history.shell import SOURCE, SimpleCommand, split_commands
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def can_run(line: str, directory: str, which: Which = shutil.which) -> bool:
             directory = path
             if not os.path.isdir(directory):
                 return False
-        elif command.tool in ("source", "."):
+        elif command.tool in SOURCE:
             if not os.path.exists(path):
                 return False
         else:

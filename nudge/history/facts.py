@@ -11,9 +11,9 @@ from collections import OrderedDict
 from dataclasses import dataclass, field, replace
 
 from nudge import limits
-from nudge.history.failed_tests import TEST, BrokenTest, BrokenTests
+from nudge.history.failed_tests import REPORTING_PROGRAMS, TEST, BrokenTest, BrokenTests
 from nudge.history.lessons import LessonFinder, call_of, invocation
-from nudge.history.offers import INVOCATIONS, RARE, TEST_RUNNERS, Fact, Key, Offer, Support, is_usable
+from nudge.history.offers import INVOCATIONS, RARE, Fact, Key, Offer, Support, is_usable
 from nudge.history.problems import (
     CALL,
     MODULE,
@@ -29,7 +29,16 @@ from nudge.history.problems import (
     is_same_error,
     name_of,
 )
-from nudge.history.shell import SimpleCommand, edited_files, is_install, parse_call, succeeded_commands, without_filters
+from nudge.history.shell import (
+    SOURCE,
+    SimpleCommand,
+    edited_files,
+    is_install,
+    parse_call,
+    succeeded_commands,
+    without_filters,
+)
+from nudge.programs import INTERPRETERS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,8 +52,8 @@ _LEAST_SESSIONS = {PROGRAM: 1, MODULE: 1}  # sessions before a fact is told at a
 # Tools that fail when a path among their arguments does not exist.
 _OPENERS = frozenset(
     (
-        *("cat", "head", "tail", "less", "nl", "wc", "sed", "awk", "diff", "ls", "stat", "cd", "source", ".", "jq"),
-        *("python", "node", "bash", "sh", "ruby", "perl", "pytest", "chmod"),
+        *("cat", "head", "tail", "less", "nl", "wc", "sed", "awk", "diff", "ls", "stat", "cd", "jq"),
+        *(*SOURCE, *INTERPRETERS, "python", "pytest", "chmod"),
     )
 )
 
@@ -202,7 +211,7 @@ class Facts:
         learned: FactChanges,
     ) -> None:
         facts = self._projects.get(project, {}).values()
-        tools = TEST_RUNNERS.union(fact.tool for fact in facts if fact.kind in _LEAST_SESSIONS)
+        tools = REPORTING_PROGRAMS.union(fact.tool for fact in facts if fact.kind in _LEAST_SESSIONS)
         for at, command in enumerate(commands):
             if command.tool not in tools or (problem is not None and problem.head == command.head):
                 continue
@@ -376,7 +385,7 @@ def _works(fact: Fact, outcome: Outcome, commands: list[SimpleCommand]) -> bool:
         call = parse_call(commands, outcome.cwd)
         is_plain = call is not None and not (call.directory or call.setup or call.command.variables)
         return call is not None and is_plain and call_of(call.command) == fact.subject
-    if fact.kind in _LEAST_SESSIONS and any(command.tool in ("source", ".", "export") for command in commands):
+    if fact.kind in _LEAST_SESSIONS and any(command.tool in (*SOURCE, "export") for command in commands):
         return False  # in another environment
     return any(_runs(fact, outcome, command) for command in succeeded_commands(commands))
 

@@ -16,6 +16,8 @@ from dataclasses import dataclass, field, replace
 
 from nudge import limits
 from nudge.clock import last_time
+from nudge.programs import NODE_LAUNCHERS, NODE_PACKAGE_MANAGERS
+from nudge.security.secrets import REDACTED
 from nudge.text import quote, single_line
 
 TYPE_CHECKING = False
@@ -26,16 +28,17 @@ if TYPE_CHECKING:
     from nudge.history.shell import SimpleCommand
 
 PYTEST, JEST, VITEST, MOCHA, RSPEC, GO, CARGO = "pytest", "jest", "vitest", "mocha", "rspec", "go test", "cargo test"
+REPORTING_PROGRAMS = frozenset((PYTEST, JEST, VITEST, MOCHA, RSPEC))
+"""The programs that do nothing but run tests, and whose reports are read; tox and nox may run anything."""
 TEST = "test"
 """The kind of a broken test among the facts."""
 
 _LEAST_SESSIONS = 2  # earlier sessions in which a test failed, before it is told
 _NAMED = 2  # tests in one line
 # Reasons that say nothing: assertions without their values, redacted ones, and those that the runner cut too short.
-_UNTOLD_REASONS = re.compile(r"^Assertion|^assert\b|\[REDACTED|^.{0,20}\.\.\.$")
+_UNTOLD_REASONS = re.compile(rf"^Assertion|^assert\b|{re.escape(REDACTED)}|^.{{0,20}}\.\.\.$")
 _COLOR = r"\x1b\[[\d;]*m"  # vitest 5 writes colors into a pipe
 _CUT = "[...]"
-_REDACTED = "[REDACTED"
 _SCRIPT = r"[\w@.+/-]+\.[cm]?[jt]sx?"  # a JavaScript or TypeScript file
 
 
@@ -187,7 +190,7 @@ def find_failed(output: str) -> list[FailedTest]:
     of the failure, copied there from further down."""
     lines = _whole_lines(re.sub(_COLOR, "", output).splitlines()[1:])
     tests = [test for read in _READERS for test in read(lines)]
-    return list(dict.fromkeys(test for test in tests if _REDACTED not in test.id))
+    return list(dict.fromkeys(test for test in tests if REDACTED not in test.id))
 
 
 def _whole_lines(lines: list[str]) -> list[str]:
@@ -346,7 +349,7 @@ _SELECTING_SCRIPTS = (
     *("--findRelatedTests", "--changed", "--project", "--selectProjects", "-g", "--grep", "--fgrep"),
 )
 _SUBCOMMANDS = frozenset(("run", "watch", "--"))
-_PACKAGE_RUNNERS = frozenset(("npx", "pnpx", "bunx", "bundle", "npm", "pnpm", "yarn", "bun", "node"))
+_PACKAGE_RUNNERS = NODE_PACKAGE_MANAGERS | NODE_LAUNCHERS | {"node", "bundle"}
 
 
 def _runner_arguments(command: SimpleCommand, runner: str) -> list[str] | None:

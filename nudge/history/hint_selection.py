@@ -17,8 +17,18 @@ from nudge.history.availability import as_typed, can_run, is_known, names_other_
 from nudge.history.failed_tests import find_failed
 from nudge.history.offers import is_recent, is_usable
 from nudge.history.problems import MODULE, PATH, PROGRAM, outcome_of
-from nudge.history.sessions import JOB_PROGRAMS
 from nudge.history.shell import split_commands
+from nudge.programs import (
+    ENVIRONMENT_RUNNERS,
+    JOB_PROGRAMS,
+    JVM_BUILD_TOOLS,
+    JVM_WRAPPERS,
+    LANGUAGE_TOOLS,
+    LINT_TARGETS,
+    LINTERS,
+    TARGET_RUNNERS,
+    TEST_RUNNERS,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,22 +44,11 @@ SCANNED, GUESSED, LEARNED = _TOOLS = ("scanned", "guessed", "learned")
 
 # The targets, scripts and programs of each job for which an unused hint is told.
 _JOB_WORDS = {
-    "test": frozenset(
-        (
-            *("test", "tests", "unit", "spec", "specs", "check"),
-            *("pytest", "unittest", "tox", "nox", "jest", "vitest", "mocha", "borp", "rspec", "phpunit", "ctest"),
-        )
-    ),
+    "test": TEST_RUNNERS | {"test", "tests", "unit", "spec", "specs", "check"},
     "build": frozenset(("build", "compile", "bundle", "package", "assemble")),
-    "lint": frozenset(("lint", "check", "ruff", "flake8", "pylint", "mypy", "eslint", "tsc", "clippy", "vet")),
+    "lint": LINTERS | LINT_TARGETS,
 }
-_LAUNCHERS = frozenset(("uv", "poetry", "pdm", "hatch", "pipenv"))
-_TASK_RUNNERS = frozenset(
-    (
-        *("make", "just", "task", "rake", "npm", "pnpm", "yarn", "bun", "composer", "mix", "cargo", "go", "dotnet"),
-        *("mvn", "./mvnw", "gradle", "./gradlew"),
-    )
-)
+_TASK_RUNNERS = TARGET_RUNNERS | LANGUAGE_TOOLS | JVM_BUILD_TOOLS | {f"./{name}" for name in JVM_WRAPPERS}
 
 _PASSED_OVER = 2  # sessions that ran commands, but not the obvious one, after which it is not told
 
@@ -252,7 +251,7 @@ def _invocation_for(job: str, line: str) -> str | None:
     if not commands or commands[0].variables or not all(command.piped for command in commands[:-1]):
         return None
     first = commands[0]
-    if {first.tool, first.program}.isdisjoint(wanted | JOB_PROGRAMS | _LAUNCHERS):
+    if {first.tool, first.program}.isdisjoint(wanted | JOB_PROGRAMS | ENVIRONMENT_RUNNERS):
         return None
     names = {first.tool, *(part for word in first.arguments for part in word.split(":"))}
     text = shlex.join(first.words)

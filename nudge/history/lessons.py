@@ -28,11 +28,11 @@ from nudge.history.problems import (
     name_of,
     target_call,
 )
-from nudge.history.shell import ShellCall, SimpleCommand, is_install, join_words, may_edit, parse_call
+from nudge.history.shell import SOURCE, ShellCall, SimpleCommand, is_install, join_words, may_edit, parse_call
+from nudge.security.secrets import REDACTED
 
 _WITHIN = 12  # commands after a failure among which its answer is searched
 _SOON = 3  # commands after a failure among which the same command may succeed with a variable or elsewhere
-_REDACTED = "[REDACTED"
 _SIMILAR = 0.72  # share of a name that the right one has in common
 # Commands that look at files or move them, and git: whether they fail depends on the situation, not on the environment.
 _NOT_CALLS = frozenset(
@@ -80,7 +80,7 @@ class LessonFinder:
         lessons = [
             lesson for entry in list(self._waiting) if (lesson := self._match(entry, outcome, problem, commands))
         ]
-        if problem is not None and problem.missing not in self._created and _REDACTED not in outcome.command:
+        if problem is not None and problem.missing not in self._created and REDACTED not in outcome.command:
             self._waiting.append(_OpenProblem(problem, outcome))
         return lessons + self._match_call(outcome, problem, commands)
 
@@ -98,7 +98,7 @@ class LessonFinder:
         lessons = []
         for entry in list(self._failed):
             answer = _same_call(entry, call) if call is not None else None
-            if answer and _REDACTED not in answer + entry.outcome.command:
+            if answer and REDACTED not in answer + entry.outcome.command:
                 command = entry.call.command
                 call_problem = Problem(CALL, call_of(command), command.head, command.tool, entry.error)
                 lessons.append(Lesson(call_problem, answer, entry.outcome.id, outcome.id))
@@ -115,7 +115,7 @@ class LessonFinder:
         answer = None if is_same else _answer(entry, commands, problem, outcome)
         if answer or entry.left <= 0 or entry.problem.missing in self._created:
             self._waiting.remove(entry)
-        if not answer or answer in self._created or _REDACTED in answer:
+        if not answer or answer in self._created or REDACTED in answer:
             return None
         return Lesson(entry.problem, answer, entry.outcome.id, outcome.id)
 
@@ -206,7 +206,7 @@ def _answer(
 def invocation(before: list[SimpleCommand], command: SimpleCommand, cwd: str | None) -> str:
     """Return how to run a command of a line on its own: with the environment that the commands before it activate, and
     with `cd` if its program is a relative path."""
-    activations = [join_words(other) for other in before if other.tool in ("source", ".") and other.arguments]
+    activations = [join_words(other) for other in before if other.tool in SOURCE and other.arguments]
     call = parse_call([*before, command], cwd)
     program = command.launched_program
     needs_directory = call is not None and ("/" in program or activations) and not program.startswith("/")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from nudge import limits
 from nudge.clock import last_time
 from nudge.history import availability
-from nudge.history.failed_tests import JEST, MOCHA, PYTEST, RSPEC, VITEST
+from nudge.history.failed_tests import REPORTING_PROGRAMS
 from nudge.history.problems import CALL, MODULE, PATH, PROGRAM, TARGET, is_same_tool
 from nudge.history.shell import is_install, split_commands
 from nudge.text import quote
@@ -26,7 +26,6 @@ INVOCATIONS = (PROGRAM, MODULE, TARGET, CALL)
 """Kinds of facts about a whole command."""
 
 RARE = 12  # sessions in which the answer ran, for each session with the failure
-TEST_RUNNERS = frozenset((PYTEST, JEST, VITEST, MOCHA, RSPEC))
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
 _HINT_REASON = re.compile(
     rf"worked in \d+ sessions? #\d+(?:, where (?:{_QUOTED}|another) failed #\d+(?: \({_QUOTED}\))?)?"
@@ -130,7 +129,7 @@ class Offer:
             return "helped"
         if self.fact.kind == TARGET:
             return "runs the tests" if self.fact.subject.split(" ")[-1] in ("test", "tests") else "works"
-        return "runs the tests" if self.fact.kind in INVOCATIONS and self.fact.tool in TEST_RUNNERS else "works"
+        return "runs the tests" if self.fact.kind in INVOCATIONS and self.fact.tool in REPORTING_PROGRAMS else "works"
 
     @property
     def _reference(self) -> str:

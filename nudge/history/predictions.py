@@ -10,19 +10,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from nudge.history.shell import SimpleCommand, split_commands, succeeded_commands
+from nudge.history.shell import SOURCE, SimpleCommand, split_commands, succeeded_commands
+from nudge.programs import LINTERS, TEST_RUNNERS
+from nudge.security.secrets import REDACTED
 
-_REDACTED = "[REDACTED"
 _QUOTED = re.compile(r"`([^`\n]+)`|\"([^\"\n]+)\"|(?<!\w)'([^'\n]+)'(?!\w)")
 _TEST_NAME = re.compile(r"(?<![\w/])(?:[\w./-]+::[\w:\[\]-]+|test_\w+|[\w./-]*test[\w./-]*\.\w+)")
 _PUNCTUATION = ".,;:!?()[]{}\"'`"
 # Tools whose arguments select what they check. For all others an argument is a different job: `make test`, `make`.
-_RUNNERS = frozenset(
-    (
-        *("pytest", "py.test", "tox", "nox", "jest", "vitest", "mocha", "rspec", "phpunit", "ctest"),
-        *("mypy", "pyright", "ruff", "flake8", "eslint", "tsc"),
-    )
-)
+_RUNNERS = TEST_RUNNERS | LINTERS
 _CODE = re.compile(r"\b(?:exit(?:s|ed)?|return(?:s|ed)?|code|status)(?: (?:with|code|status|of|is))* (\d{1,3})\b")
 _PASSES = re.compile(r"\b(?:pass(?:es|ed|ing)?|succeed(?:s|ed)?|succe(?:ss|ssful|ssfully)|works?|green|clean(?:ly)?)\b")
 _FAILS = re.compile(
@@ -34,7 +30,7 @@ _REACH = 3  # words before a verb in which a negation counts
 
 def judge(prediction: str, command: str, exit_code: int) -> bool | None:
     """Whether the prediction came true with this command; None when it is about another command, or unclear."""
-    if _REDACTED in prediction or _REDACTED in command:
+    if REDACTED in prediction or REDACTED in command:
         return None
     expectation = _Expectation(prediction)
     if expectation.is_unclear:
@@ -51,7 +47,7 @@ def _conclusive(commands: list[SimpleCommand], *, succeeded: bool) -> Iterator[S
     candidates = succeeded_commands(commands)
     if succeeded:
         yield from candidates
-    elif candidates and all(command.tool in ("cd", "export", "source") for command in commands[:-1]):
+    elif candidates and all(command.tool in ("cd", "export", *SOURCE) for command in commands[:-1]):
         yield commands[-1]
 
 

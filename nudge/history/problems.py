@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from nudge.history.observations import COMMAND_TYPES, FAILURE
 from nudge.history.shell import SimpleCommand, relative_commands, relative_text, split_commands
+from nudge.programs import NODE_PACKAGE_MANAGERS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,8 +58,8 @@ _TARGET_ERRORS = (
     re.compile(r"(?P<cause>[Jj]ustfile does not contain recipe `(?P<name>[\w:./-]+)`)"),
     re.compile(r"(?P<cause>no such (?:sub)?command: `(?P<name>[\w-]+)`)"),  # cargo
 )
-_PACKAGE_MANAGERS = frozenset(("npm", "pnpm", "yarn", "bun"))
-_TASK_RUNNERS = _PACKAGE_MANAGERS | {"make", "gmake", "just", "cargo"}
+# The tools whose messages are in _TARGET_ERRORS.
+_TASK_RUNNERS = NODE_PACKAGE_MANAGERS | {"make", "gmake", "just", "cargo"}
 # Tools whose first argument is a subcommand with options of its own.
 _WITH_SUBCOMMANDS = frozenset(
     ("cargo", "go", "git", "npm", "pnpm", "yarn", "docker", "docker-compose", "kubectl", "gh")
@@ -211,7 +212,7 @@ def target_call(command: SimpleCommand, target: str) -> str:
 
 def is_same_tool(one: str, other: str) -> bool:
     """Whether two tools can replace each other: every package manager runs the scripts of a package.json."""
-    return one == other or {one, other} <= _PACKAGE_MANAGERS
+    return one == other or {one, other} <= NODE_PACKAGE_MANAGERS
 
 
 def name_of(command: SimpleCommand) -> str:

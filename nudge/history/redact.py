@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nudge import limits
-from nudge.security.secrets import find_secret, redact
+from nudge.security.secrets import find_secret, redact, redaction
 from nudge.text import to_unicode
 
 TYPE_CHECKING = False
@@ -76,7 +76,7 @@ def _redact_named(name: str, value: Any) -> Any:
     if not isinstance(value, str):
         return value
     kind = find_secret(f'{name}="{value}"', for_redaction=True)
-    return value if kind is None else f"[REDACTED:{kind}]"
+    return value if kind is None else redaction(kind)
 
 
 def _redact_id(value: Any) -> Any:

@@ -15,6 +15,7 @@ from nudge.history.failed_tests import find_failed
 from nudge.history.observations import COMMAND_TYPES, FAILURE, FILE_CHANGES, NOT_ACTIONS, UNFAILED_COMMANDS
 from nudge.history.problems import error_line, find_problem, has_findings, outcome_of
 from nudge.history.shell import split_commands
+from nudge.programs import FORMATTERS, JOB_PROGRAMS, LINT_TARGETS, LINTERS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,17 +24,8 @@ if TYPE_CHECKING:
 
     from nudge.history.event import SqlConnection
 
-# Programs that build, test, check or run something: only their failures count as work that a session left broken.
-JOB_PROGRAMS = frozenset(
-    (
-        *("pytest", "tox", "nox", "unittest", "mypy", "ruff", "flake8", "pylint", "black"),
-        *("make", "just", "task", "cmake", "ctest", "ninja", "bazel"),
-        *("npm", "npx", "pnpm", "yarn", "bun", "jest", "vitest", "eslint", "tsc", "deno"),
-        *("cargo", "go", "mvn", "gradle", "dotnet", "rake", "rspec", "bundle", "mix", "composer", "phpunit"),
-    )
-)
-_LINTERS = frozenset(("mypy", "ruff", "flake8", "pylint", "black", "eslint", "tsc"))
-_LINT_SCRIPTS = frozenset(("lint", "check", "typecheck", "format", "fmt", "clippy", "vet"))
+_WHOLE_PROGRAMS = LINTERS | FORMATTERS
+_WHOLE_SCRIPTS = LINT_TARGETS | {"format", "fmt"}
 _SELECTING_OPTIONS = frozenset(("-k", "-t", "-run", "--run", "--grep", "--filter", "--tests"))
 _LEAST_WORDS = 4  # of a prompt or of last words that are told
 _FIRST_IDEOGRAPHIC = "\u2e80"
@@ -450,7 +442,8 @@ def _has_passed(obs_type: str, metadata: str) -> bool | None:
 
 
 def _programs(command: str) -> set[str]:
-    """The jobs in a command line, by the names of their programs."""
+    """The jobs in a command line, by the names of their programs: only their failures count as work that a session left
+    broken."""
     words = (os.path.basename(word) for word in command[: limits.MAX_LEARNED_COMMAND].replace("(", " ").split())
     return {word for word in words if word in JOB_PROGRAMS}
 
@@ -468,11 +461,11 @@ def _jobs(command: str) -> set[tuple[str, ...]]:
 
 
 def _is_whole(command: str) -> bool:
-    """Whether it runs a linter or a whole test suite, rather than selected tests."""
+    """Whether it runs a linter, a formatter or a whole test suite, rather than selected tests."""
     if not _SELECTING_OPTIONS.isdisjoint(command.split()):
         return False
     return all(
-        program in _LINTERS or not _LINT_SCRIPTS.isdisjoint(arguments) or not any(map(_is_target, arguments))
+        program in _WHOLE_PROGRAMS or not _WHOLE_SCRIPTS.isdisjoint(arguments) or not any(map(_is_target, arguments))
         for program, *arguments in _jobs(command)
     )
 

@@ -12,33 +12,28 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from nudge.programs import ENVIRONMENT_RUNNERS, FORMATTERS, INSTALL_VERBS, INTERPRETERS, NODE_LAUNCHERS
+
+SOURCE = frozenset(("source", "."))
+"""Commands that run a file in the shell itself."""
+
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _OPERATORS = frozenset(("&&", "||", ";", "|", "&", "|&", ";;"))
 _REDIRECTIONS = frozenset((">", ">>", "<", "2>", "&>", ">|", ">&", "<<<"))
 _WRAPPERS = frozenset(("sudo", "time", "nice", "nohup", "env", "command", "exec", "stdbuf", "timeout"))
-_INTERPRETERS = frozenset(("bash", "sh", "zsh", "node", "perl", "ruby"))
 _PYTHON = re.compile(r"python(?:\d(?:\.\d+)?)?|pypy3?")
 # The words before the name of a program that is run in the project's environment.
 _LAUNCHERS = frozenset(
     (
-        *((name, "run") for name in ("uv", "poetry", "pdm", "hatch", "pipenv", "rye")),
-        *((name, "exec") for name in ("pnpm", "yarn", "npm", "bundle")),
-        *((name,) for name in ("npx", "pnpx", "bunx", "uvx")),
+        *((name, "run") for name in ENVIRONMENT_RUNNERS),
+        *((name, "exec") for name in ("pnpm", "yarn", "npm", "bundle")),  # `bun exec` runs a shell script
+        *((name,) for name in (*NODE_LAUNCHERS, "uvx")),
     )
 )
 _LAUNCHER_OPTIONS = frozenset(("-y", "--yes", "--no-install", "--frozen", "--locked", "--no-sync", "--dev", "--"))
 # Not python2 or python3.12: a version that is named matters.
 _SAME_TOOL = {"python3": "python", "pip3": "pip", "py.test": "pytest"}
 _SUBCOMMAND_TOOLS: dict[tuple[str, ...], str] = {("docker", "compose"): "docker-compose"}
-_INSTALLS = {
-    **dict.fromkeys(("npm", "pnpm", "yarn", "bun"), frozenset(("install", "ci", "i", "add"))),
-    **dict.fromkeys(("pip", "apt", "apt-get", "conda", "brew", "cargo", "gem", "composer"), frozenset(("install",))),
-    "poetry": frozenset(("install", "add")),
-    "pdm": frozenset(("install", "sync", "add")),
-    "bundle": frozenset(("install",)),
-    "uv": frozenset(("sync", "install", "add")),  # `uv pip install`
-    "mix": frozenset(("deps.get",)),
-}
 # Options of make, npm, pnpm, yarn, just, cargo and git that say where a command runs.
 _DIRECTORY_OPTIONS = frozenset(
     ("-C", "--directory", "--prefix", "--dir", "--cwd", "--manifest-path", "-f", "--justfile")
@@ -49,7 +44,7 @@ _EDITING_GIT = frozenset(
         *("pull", "merge", "rebase", "cherry-pick", "revert"),
     )
 )
-_EDITORS = frozenset(("patch", "ed", "ex", "cp", "mv", "rm", "ln", "touch", "black", "isort", "gofmt", "prettier"))
+_EDITORS = FORMATTERS | {"patch", "ed", "ex", "cp", "mv", "rm", "ln", "touch"}
 _EDITING_WORDS = frozenset(("--fix", "--write", "fmt", "format"))
 
 
@@ -95,7 +90,7 @@ class SimpleCommand:
         """Whether it runs a script by its interpreter, so that the tool does not say what runs: `python x.py`, `bash -c
         ...`."""
         name = posixpath.basename(self.launched_program)
-        return (_PYTHON.fullmatch(name) is not None and not self.is_python_module) or name in _INTERPRETERS
+        return (_PYTHON.fullmatch(name) is not None and not self.is_python_module) or name in INTERPRETERS
 
     @property
     def head(self) -> str:
@@ -255,7 +250,7 @@ def parse_call(commands: list[SimpleCommand], cwd: str | None = None) -> ShellCa
             directory = posixpath.join(directory, command.arguments[0])
         elif command.tool == "export" and all("=" in word for word in command.arguments):
             exported += command.arguments
-        elif command.tool in ("source", ".") and len(command.arguments) == 1:
+        elif command.tool in SOURCE and len(command.arguments) == 1:
             setup.append(join_words(command))
         else:
             return None
@@ -301,7 +296,7 @@ def succeeded_commands(commands: list[SimpleCommand]) -> list[SimpleCommand]:
 
 def is_install(command: SimpleCommand) -> bool:
     """Whether the command installs packages; `yarn` without arguments does."""
-    verbs = _INSTALLS.get(command.tool, frozenset())
+    verbs = INSTALL_VERBS.get(command.tool, frozenset())
     return not verbs.isdisjoint(command.arguments) or command.words == ("yarn",)
 
 

@@ -9,6 +9,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
+from nudge.programs import (
+    ENVIRONMENT_RUNNERS,
+    FORMATTERS,
+    INSTALL_VERBS,
+    JVM_BUILD_TOOLS,
+    JVM_WRAPPERS,
+    LINTERS,
+    SHELLS,
+    TARGET_RUNNERS,
+    TEST_RUNNERS,
+)
+
 _PLAIN_WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@+-]*")
 
 
@@ -99,32 +111,26 @@ _SCRIPT_NAMES: Names = {
 }
 _SCRIPT_SUFFIX = re.compile(r"\.(?:sh|bash|py|rb|pl)$")
 
-_TARGET_RUNNERS = frozenset(
-    ["npm", "pnpm", "yarn", "bun", "make", "just", "task", "rake", "composer", "invoke", "inv", "poe", "hatch", "pdm"],
-)
+# `hatch run` and `pdm run` run the scripts of a pyproject.toml. `invoke` and the like are not in the table of all: the
+# history looks for those anywhere in a line, and `aws lambda invoke` is another program.
+_SCRIPT_RUNNERS = TARGET_RUNNERS | {"invoke", "inv", "poe", "hatch", "pdm"}
 _RUN_WORDS = ("run", "run-script")
-_GOAL_RUNNERS = ("mvn", "mvnw", "gradle", "gradlew")
-_ENVIRONMENT_RUNNERS = frozenset(["uv", "poetry", "pdm", "pipenv", "hatch", "rye", "pixi"])
+_GOAL_RUNNERS = JVM_BUILD_TOOLS | JVM_WRAPPERS
 _VARIABLE = re.compile(r"[A-Za-z_]\w*=")
-_INSTALLERS = frozenset(
-    ["pip", "pip3", "apt-get", "apt", "npm", "yarn", "pnpm", "uv", "poetry", "conda", "brew", "cargo", "gem"]
-)
-_WITH_SUBCOMMANDS = frozenset(["ruff", "pre-commit", "golangci-lint"])
+_INSTALLERS = frozenset((*INSTALL_VERBS, "pip3"))
+# Linters that check nothing without a subcommand.
+_NEED_SUBCOMMAND = frozenset(["ruff", "pre-commit", "golangci-lint"])
 _WHOLE_REPO = frozenset([".", "./...", "--all", "--all-files", "--workspace"])
 _GOALS = {"test": {"test", "verify", "check"}, "build": {"package", "build", "assemble"}}
 # Consecutive words, without the directory of a program. Formatters come first: `ruff format` is not a linter.
 _PHRASES = {
-    "format": (
-        *("cargo fmt", "gofmt", "go fmt", "prettier", "black", "isort"),
-        *("ruff format", "dotnet format", "clang-format"),
-    ),
-    "lint": (
-        *("cargo clippy", "go vet", "golangci-lint", "eslint", "flake8", "pylint"),
-        *("ruff", "mypy", "pre-commit", "rubocop"),
-    ),
+    "format": (*FORMATTERS, "ruff format", "cargo fmt", "go fmt", "dotnet format"),
+    # Not `tsc`, which many packages build with.
+    "lint": (*(LINTERS - {"tsc"}), "cargo clippy", "go vet", "pre-commit"),
+    # `unittest` is a module: as a word of its own it names a directory or an environment.
     "test": (
-        *("cargo test", "cargo nextest run", "go test", "mix test", "dotnet test", "manage.py test", "runtests.py"),
-        *("-m unittest", "pytest", "py.test", "tox", "nox", "jest", "vitest", "ctest", "rspec", "phpunit"),
+        *(*(TEST_RUNNERS - {"unittest"}), "-m unittest", "manage.py test", "runtests.py"),
+        *("cargo test", "cargo nextest run", "go test", "mix test", "dotnet test"),
     ),
     "build": ("cargo build", "go build", "cmake --build", "-m build", "dotnet build"),
 }
@@ -195,7 +201,7 @@ def _shortest_invocation(words: list[str]) -> tuple[str, list[str]] | None:
         return "install", words
     for length in range(1, len(words) + 1):
         if job := classify_command(shlex.join(words[:length])):
-            needs_word = posixpath.basename(words[length - 1]) in _WITH_SUBCOMMANDS
+            needs_word = posixpath.basename(words[length - 1]) in _NEED_SUBCOMMAND
             if needs_word and (length == len(words) or words[length].startswith("-")):
                 return None
             return job, words[: length + needs_word]
@@ -216,7 +222,7 @@ def uses_same_tool(cmd: str, other: str) -> bool:
 
 def _tool(cmd: str) -> str:
     words = [word for word in _base_words(cmd.rpartition(" && ")[2]) if not word.startswith("-")]
-    if len(words) > 1 and words[0] in _ENVIRONMENT_RUNNERS and "run" in words:
+    if len(words) > 1 and words[0] in ENVIRONMENT_RUNNERS and "run" in words:
         words = words[words.index("run") + 1 :]
     if len(words) > 1 and words[0].startswith("python"):
         words = words[1:]
@@ -232,7 +238,7 @@ def _base_words(cmd: str) -> list[str]:
 
 def _job_of_script(words: list[str]) -> str | None:
     """The job that the name of a script in the repo says: `./scripts/test -q`, `bash ci/lint.sh`."""
-    path = words[1] if words[0] in ("bash", "sh") and len(words) > 1 else words[0]
+    path = words[1] if words[0] in SHELLS and len(words) > 1 else words[0]
     folder, name = posixpath.split(posixpath.normpath(path))
     if posixpath.basename(folder) not in (*SCRIPT_DIRECTORIES, "ci") or path.startswith("/"):
         return None
@@ -240,7 +246,7 @@ def _job_of_script(words: list[str]) -> str | None:
 
 
 def _job_of_words(words: list[str]) -> str | None:
-    if words[0] in _TARGET_RUNNERS:
+    if words[0] in _SCRIPT_RUNNERS:
         target = next((word for word in words[1:] if not word.startswith("-") and word not in _RUN_WORDS), None)
         return next((job for job, names in TARGETS.items() if target in names), None)
     if words[0] in _GOAL_RUNNERS:

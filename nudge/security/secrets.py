@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from nudge.security.formats import BASE64, find_tokens
 
-_MARK = "[REDACTED:"
+REDACTED = "[REDACTED"
+"""How the text in place of a credential begins."""
+
 # Every clue of a rule contains one of these, except the words that `may_hold_secret` checks itself.
 _CLUES = (
     *("secret", "vault", "eyj", "authorization", "bearer", "pass", "pw", "rediscli_auth", "token", "key", "cred"),
@@ -51,12 +53,17 @@ def redact(text: str) -> str:
     return text
 
 
+def redaction(kind: str) -> str:
+    """Return the text in place of a credential."""
+    return f"{REDACTED}:{kind}]"
+
+
 def _replace(text: str, spans: list[tuple[int, int, str]]) -> str:
     """Replace sorted spans (start, end, kind); of two that overlap, the first one counts."""
     parts, at = [], 0
     for start, end, kind in spans:
         if start >= at:
-            parts += [text[at:start], _MARK, kind, "]"]
+            parts += [text[at:start], redaction(kind)]
             at = end
     return "".join([*parts, text[at:]]) if parts else text
 

@@ -10,7 +10,7 @@ import hmac
 import logging
 import re
 import socket
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ from nudge import __version__, limits, strict_json
 from nudge.errors import INVALID_REQUEST, HandingOver, Invalid, NotFound, NudgeError
 from nudge.ipc.protocol import IN_PAGES
 from nudge.server import jsonrpc, rest
-from nudge.server.http_connections import HttpConnection, Listener, plain
+from nudge.server.http_connections import Handler, HttpConnection, Listener, plain
 from nudge.server.mcp import read_session
 from nudge.server.mcp_server import McpCaller, McpServer
 from nudge.strict_json import JsonError
@@ -51,8 +51,6 @@ _OPEN = ("/health", rest.HEALTH, "/sse")  # without the token
 _NO_SSE = "the SSE transport is gone; send MCP messages to POST /mcp (streamable HTTP), or run nudge serve on stdio"
 _JSON = {"Content-Type": "application/json", "Server": "nudge"}
 _CALLS: dict[Door, Call] = {"http": Call(door="http"), "mcp": Call(door="mcp")}
-
-Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
 class _Refused(Exception):

@@ -9,11 +9,12 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
+from nudge.usecases.call import UNLISTED
+
 Effect = Literal["read", "write", "delete"]
 """What an operation does to what is stored: nothing; add to it, or save a newer version of the one thing that the call
 names; or also remove or overwrite others."""
 Group = Literal["hints", "history", "memories", "journal", "admin"]
-_UNLISTED = "x-unlisted"  # in a field's schema: tools take it, but their lists do not name it
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ def schema_of(model: type[BaseModel], *, for_tools: bool = False) -> dict[str, A
     session. `for_tools` leaves out the fields marked `x-unlisted`."""
     schema = model.model_json_schema()
     fields = schema.get("properties", {})
-    for name in [name for name, field in fields.items() if for_tools and _UNLISTED in field]:
+    for name in [name for name, field in fields.items() if for_tools and UNLISTED in field]:
         del fields[name]
     slim = _slim(schema, schema.pop("$defs", {}))
     assert isinstance(slim, dict)
@@ -75,4 +76,4 @@ def _slim(node: Any, shared: Mapping[str, Any]) -> Any:
 def _is_decoration(key: str, value: Any) -> bool:
     """Whether a member of a schema can be left out. `title` is decoration when it is text; otherwise it is a property
     of that name."""
-    return key in ("additionalProperties", _UNLISTED) or (key == "title" and isinstance(value, str))
+    return key in ("additionalProperties", UNLISTED) or (key == "title" and isinstance(value, str))

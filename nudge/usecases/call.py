@@ -33,6 +33,8 @@ _V = TypeVar("_V")
 Door = Literal["cli", "mcp", "hook", "http"]
 
 _SESSION_VARIABLES = registry.session_variables()
+UNLISTED = "x-unlisted"
+"""In the schema of a parameter: tools take it, but their lists do not name it."""
 ANONYMOUS = "anonymous"
 """The one session of all callers that have no id: bare HTTP, and a terminal outside of any agent."""
 

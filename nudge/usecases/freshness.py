@@ -13,6 +13,7 @@ from hashlib import blake2b
 from nudge import limits
 from nudge.context import resolve
 from nudge.files import read_regular
+from nudge.programs import NODE_PACKAGE_MANAGERS
 from nudge.text import quote_name
 
 TYPE_CHECKING = False
@@ -25,11 +26,10 @@ if TYPE_CHECKING:
 STALE_FACTOR = 0.5  # of the score of a hint whose files changed
 _GONE = ""
 
-_PACKAGE = ("package.json",)
 _MANIFESTS = {  # in the order in which the program looks for them
     "make": ("GNUmakefile", "makefile", "Makefile"),
     "just": ("justfile", "Justfile", ".justfile"),
-    **dict.fromkeys(("npm", "pnpm", "yarn", "bun"), _PACKAGE),
+    **dict.fromkeys(NODE_PACKAGE_MANAGERS, ("package.json",)),
 }
 
 _digests: dict[str, tuple[int, int, str]] = {}

@@ -19,7 +19,7 @@ from nudge.security.absolute_paths import normalize_path
 from nudge.storage.database_files import DatabaseDamaged, backup_folder, damage_fix, new_backup, write_backup
 from nudge.storage.sqlite import match_texts, scrub
 from nudge.usecases.app import App
-from nudge.usecases.call import Call, InContext, Params, Project, ProjectName, Result, Text
+from nudge.usecases.call import UNLISTED, Call, InContext, Params, Project, ProjectName, Result, Text
 from nudge.usecases.visibility import visible_to
 
 LAST = "last"
@@ -37,7 +37,7 @@ Before = Annotated[Whole | None, Field(description="Unix seconds")]
 After = Whole | None
 # Clients read the schemas of all tools in each session: this one is short.
 Rows = Annotated[list[dict[str, Any]], WithJsonSchema({"type": "array"})]
-_UNLISTED = Field(json_schema_extra={"x-unlisted": True})  # an agent is in its project, and seldom names another one
+_UNLISTED = Field(json_schema_extra={UNLISTED: True})  # an agent is in its project, and seldom names another one
 Offset = Annotated[int, _between(0, limits.MAX_SEARCH_OFFSET)]
 
 

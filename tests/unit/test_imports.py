@@ -28,6 +28,7 @@ LEAVES = frozenset(
         "limits",
         "locks",
         "paths",
+        "programs",
         "repos",
         "scoring",
         "security",

@@ -20,6 +20,7 @@ LEAVES = (
     "clock",
     "context",
     "paths",
+    "programs",
     "repos",
     "setting_table",
     "switches",

@@ -494,6 +494,24 @@ def test_an_interrupted_command_neither_fails_nor_passes(history: History) -> No
 @pytest.mark.parametrize(
     ("command", "is_left"),
     [
+        ("./gradlew test", True),
+        ("node_modules/.bin/mocha", True),
+        ("pyright src", True),
+        ("prettier --check .", True),
+        ("aws lambda invoke out.json", False),
+        ("grep -r login src", False),
+    ],
+)
+def test_only_a_job_is_left_failing(history: History, command: str, is_left: bool) -> None:
+    """A build, a test, a linter or a formatter is work; other failures are none."""
+    history.add("file_edit", path="/code/api/a.py", age=400)
+    history.add("command_error", command, age=300)
+    assert ("left failing" in history.digest().text) is is_left
+
+
+@pytest.mark.parametrize(
+    ("command", "is_left"),
+    [
         ("npm run lint", False),
         (".venv/bin/mypy httpx tests/unit", False),
         (".venv/bin/pytest -q", False),

@@ -43,6 +43,8 @@ TOKEN = "[REDACTED:github-token]"
         ("`pytest` passes", "pytest tests/a.py", 1, False),
         ("`pytest tests/a.py` passes", "pytest tests/a.py tests/b.py", 0, True),
         ("`pytest tests/a.py` passes", "pytest tests/a.py tests/b.py", 1, None),
+        ("`python -m unittest` passes", "python -m unittest tests.a", 1, False),
+        ("`pylint` passes", "pylint src", 1, False),
         ("`make` passes", "make clean", 0, None),
         ("`pytest -k slow tests` passes", "pytest tests", 0, None),
         # An exit code that is another command's
@@ -53,6 +55,7 @@ TOKEN = "[REDACTED:github-token]"
         ("`make test` passes", "make build && make test && make lint", 0, True),
         ("`make test` passes", "make build && make test && make lint", 2, None),
         ("`make test` passes", "make build && make test", 2, None),
+        ("`make test` passes", ". ./env && make test", 2, False),
         # Nothing of it is said
         ("`make test` passes", "ls", 0, None),
         ("the cache is the cause", "make test", 0, None),

@@ -33,6 +33,13 @@ def test_a_tool_is_the_same_whichever_way_it_is_run() -> None:
     assert [command.arguments for command in commands] == [("a",)] * 3
 
 
+@pytest.mark.parametrize("launcher", ["uv run", "pixi run", "rye run --", "npx -y", "pnpm exec", "bundle exec", "uvx"])
+def test_a_launcher_is_no_part_of_the_tool(launcher: str) -> None:
+    """A program that is run in the project's environment is the tool."""
+    (command,) = split_commands(f"{launcher} jest src")
+    assert (command.tool, command.arguments) == ("jest", ("src",))
+
+
 def test_outputs_and_pipes_are_known() -> None:
     """What a redirection writes is no argument; a command whose output is piped does not decide the exit code."""
     first, second = split_commands("pytest tests 2>&1 | tee out.txt > /dev/null")
