@@ -33,6 +33,7 @@ LEAVES = frozenset(
         "security",
         "setting_table",
         "words",
+        "streams",
         "strict_json",
         "switches",
         "text",
