@@ -1,5 +1,5 @@
-"""The standard streams of a process whose starter closed them, filled their disk, or stopped reading them. Standard
-library only."""
+"""The standard streams of a process whose starter closed them, filled their disk, or stopped reading them; and waiting
+for any descriptor. Standard library only."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import TextIO
+    from collections.abc import Sequence
+    from typing import Any, TextIO
 
 
 def note(line: str) -> bool:
@@ -46,3 +47,34 @@ def open_missing() -> None:
             os.fstat(number)
         except OSError:
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # the lowest number that is free
+
+
+def wait_ready(
+    readers: Sequence[Any], writers: Sequence[Any] = (), *, timeout: float | None = None
+) -> tuple[list[Any], list[Any]]:
+    """Wait until a reader can be read or a writer can be written, and return those that can: descriptors, or objects
+    with `fileno`. `timeout` is in seconds; None waits without limit."""
+    import select  # late: most commands never wait
+
+    if not hasattr(select, "poll"):  # Windows
+        readable, writable, _ = select.select(readers, writers, [], timeout)
+        return list(readable), list(writable)
+    # Not `select.select`, which takes no descriptor above 1023: a client may leave its servers that many open files.
+    poll = select.poll()
+    wanted: dict[int, int] = {}
+    for sources, event in ((readers, select.POLLIN), (writers, select.POLLOUT)):
+        for source in sources:
+            wanted[_number(source)] = wanted.get(_number(source), 0) | event
+    for number, events in wanted.items():
+        poll.register(number, events)
+    ready = dict(poll.poll(None if timeout is None else timeout * 1000))
+    # An end that is closed or broken (POLLHUP, POLLERR) counts as both: reading or writing it shows what is wrong.
+    return (
+        [source for source in readers if ready.get(_number(source), 0) & ~select.POLLOUT],
+        [source for source in writers if ready.get(_number(source), 0) & ~select.POLLIN],
+    )
+
+
+def _number(source: Any) -> int:
+    number: int = source if isinstance(source, int) else source.fileno()
+    return number

@@ -87,9 +87,10 @@ class Connection:
             raise Lost from None
 
     def _wait_for_room(self, deadline: float) -> None:
-        import select  # late: the calls of a command fit into the socket's buffer
+        from nudge import streams  # late: the calls of a command fit into the socket's buffer
 
-        readable, writable, _ = select.select([self.socket], [self.socket], [], max(deadline - boot_seconds(), 0.0))
+        timeout = max(deadline - boot_seconds(), 0.0)
+        readable, writable = streams.wait_ready([self.socket], [self.socket], timeout=timeout)
         if readable:
             self.fill(deadline)
         elif not writable:

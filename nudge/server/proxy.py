@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from nudge import config, context, limits, paths
+from nudge import config, context, limits, paths, streams
 from nudge.clients import registry
 from nudge.clock import boot_seconds
 from nudge.errors import NudgeError
@@ -25,7 +25,7 @@ from nudge.server.mcp import (
     tool_answer,
     tool_failure,
 )
-from nudge.server.stdio import Pipe, decode_line, wait_readable
+from nudge.server.stdio import Pipe, decode_line
 from nudge.strict_json import JsonError
 
 TYPE_CHECKING = False
@@ -117,7 +117,7 @@ class Proxy:
         """Wait for input from the client or PRIMARY, or for a timeout, and handle it."""
         connection = self._calls.connection
         sources = [*(() if self._pipe.closed else (self._pipe,)), *(() if connection is None else (connection,))]
-        ready = wait_readable(*sources, timeout=self._timeout())
+        ready, _ = streams.wait_ready(sources, timeout=self._timeout())
         if connection is not None and connection in ready:
             self._calls.receive()
         if self._pipe in ready:

@@ -1,4 +1,5 @@
-"""Commands and servers whose stderr is closed, full, or a pipe that nobody reads. Real processes."""
+"""Commands and servers with standard streams as a shell or a client may leave them: closed, full, not read, not
+blocking. Real processes."""
 
 from __future__ import annotations
 
@@ -6,11 +7,13 @@ import json
 import os
 import shlex
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.harness import NUDGE, TIMEOUT, Machine, Stdio, free_port
+from nudge import streams
+from tests.harness import NUDGE, TIMEOUT, Machine, Stdio, eventually, free_port
 
 BAD_STDERR = [
     pytest.param("2>&-", id="closed"),
@@ -103,3 +106,61 @@ def test_a_server_without_stdout(machine: Machine) -> None:
     process.communicate(json.dumps({"jsonrpc": "2.0", "id": 1, **call}).encode() + b"\n", timeout=TIMEOUT)
     assert process.returncode == 0
     assert machine.json("get", "c", "k")["hint"]["value"] == "v"
+
+
+@pytest.mark.parametrize("is_proxy", [False, True], ids=["PRIMARY", "PROXY"])
+def test_pipes_that_do_not_block(machine: Machine, is_proxy: bool) -> None:
+    """A wrapper in Node shares such a stdout with its child. Answers that do not fit into the pipe wait until they are
+    read; a request that comes late is answered too."""
+    if is_proxy:
+        machine.http_only()
+    for_server, to_server = os.pipe()
+    from_server, for_client = os.pipe()
+    os.set_blocking(for_server, False)
+    os.set_blocking(for_client, False)
+    process = subprocess.Popen(
+        [*NUDGE, "serve"], stdin=for_server, stdout=for_client, stderr=subprocess.DEVNULL, env=machine.environ
+    )
+    machine.processes.append(process)
+    os.close(for_server)
+    process.stdin, process.stdout = os.fdopen(to_server, "wb"), os.fdopen(from_server, "rb")
+    client = Stdio(process)
+    client.initialize()
+    machine.ready()
+    client.call("nudge_set_hint", component="c", key="k", value="v" * 4_000, meta={"scope": {}})
+    params = {"name": "nudge_get_hint", "arguments": {"component": "c", "key": "k"}}
+    for number in range(100, 160):
+        client.send({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params})
+    eventually(lambda: streams.wait_ready([], [for_client], timeout=0.0) == ([], []), "the pipe is full")
+    os.close(for_client)
+    assert sorted(client.receive()["id"] for _ in range(60)) == list(range(100, 160))
+    assert client.quit() == 0
+
+
+# A thousand files that a careless client leaves to its children, then the server.
+LEAKING = """
+import os, resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (2_000, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+for _ in range(1_100):
+    os.set_inheritable(os.dup(2), True)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
+@pytest.mark.parametrize("is_proxy", [False, True], ids=["PRIMARY", "PROXY"])
+def test_descriptors_with_high_numbers(machine: Machine, is_proxy: bool) -> None:
+    """`select` would take none above 1023."""
+    if is_proxy:
+        machine.http_only()
+    process = subprocess.Popen(
+        [sys.executable, "-c", LEAKING, *NUDGE, "serve"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=machine.environ,
+    )
+    machine.processes.append(process)
+    client = Stdio(process)
+    client.initialize()
+    client.call("nudge_set_hint", component="c", key="k", value="v", meta={"scope": {}})
+    assert client.quit() == 0

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import os
+import select
+import socket
 import sys
 
 import pytest
@@ -55,3 +57,21 @@ def test_what_was_buffered_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(sys, "stderr", stream)
         assert not streams.note("a line")
         assert streams.note("another line")
+
+
+def test_what_is_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of readers and writers apart, with `poll` and where there is none; a closed end counts."""
+    near, far = socket.socketpair()
+    reader, writer = os.pipe()
+    with near, far, open(reader, "rb"), open(writer, "wb", buffering=0) as full:
+        os.set_blocking(writer, False)
+        while full.write(bytes(65_536)):
+            pass
+        for _ in range(2):
+            assert streams.wait_ready([near], [writer], timeout=0.0) == ([], [])
+            assert streams.wait_ready([near, reader], [near], timeout=0.0) == ([reader], [near])
+            monkeypatch.delattr(select, "poll", raising=False)
+        far.close()
+        assert streams.wait_ready([near]) == ([near], [])
+        monkeypatch.undo()
+        assert streams.wait_ready([near], [near]) == ([near], [near])
