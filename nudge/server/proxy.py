@@ -6,6 +6,7 @@ when PRIMARY goes away.
 
 from __future__ import annotations
 
+import contextlib
 import os
 
 from nudge import config, context, limits, paths, streams
@@ -202,10 +203,16 @@ class Proxy:
         elif connection is None and self._may_rejoin():
             connection = spawn.ensure_primary(self._directory, start=False, timeout=0.0)
         if connection is not None:
-            if self._membership.fd is None:  # it shows a later PRIMARY that the session still has a process
-                self._membership.acquire(shared=True, wait=True)
+            self._join_session()
             self._queue_hello(connection)
         return connection
+
+    def _join_session(self) -> None:
+        """Take the lock that shows a later PRIMARY that the session still has a process. Without it (the directory was
+        removed, no descriptor is free) the connection does so for the current one."""
+        if self._membership.fd is None:
+            with contextlib.suppress(OSError):
+                self._membership.acquire(shared=True, wait=True)
 
     def _may_rejoin(self) -> bool:
         return boot_seconds() < max(self._started_at, self._calls.lost_at) + _REJOIN_TIMEOUT
