@@ -32,9 +32,8 @@ def silence(stream: TextIO | None) -> None:
     if stream is None:
         return
     try:
-        null = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(null, stream.fileno())
-        os.close(null)
+        with open(os.devnull, "wb") as null:
+            os.dup2(null.fileno(), stream.fileno())
     except OSError:  # there is no descriptor behind the stream, or none is free
         pass
 
