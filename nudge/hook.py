@@ -161,11 +161,9 @@ def _record(client: AgentClient, payload: dict[str, Any], environ: Mapping[str, 
 
 
 def _fail(message: str) -> int:
-    if sys.stderr is not None:  # else `print` would take stdout, which the agent reads
-        try:
-            print(f"nudge record: {' '.join(message.split())}", file=sys.stderr)
-        except OSError:  # nobody can read it
-            pass
+    from nudge import streams  # late: most events are recorded
+
+    streams.note(f"nudge record: {' '.join(message.split())}")
     return FAILED
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
+from nudge import streams
 from nudge.context import EVERYWHERE, describe_scope
 from nudge.errors import SettingInvalid
 from nudge.text import escape
@@ -142,14 +143,8 @@ class Console:
     def note(self, line: str) -> None:
         """Print a line to stderr; without one that can be written there is no place for it. Raise BrokenPipeError when
         its reader is gone."""
-        if sys.stderr is None:  # closed: `print` would take stdout instead
-            return
-        try:
-            print(line, file=sys.stderr)
-        except BrokenPipeError:
-            raise
-        except OSError:
-            _silence(sys.stderr)
+        if not streams.note(line):
+            raise BrokenPipeError
 
     def result(self, result: Any, lines: Iterable[str]) -> None:
         """Print the result as JSON with --json, else the lines."""
@@ -321,14 +316,8 @@ def flush_stdout() -> None:
 def silence_stdout() -> int:
     """Point stdout at the null device, since the interpreter flushes it at exit and would report the closed pipe.
     Return the exit code."""
-    _silence(sys.stdout)
+    streams.silence(sys.stdout)
     return EXIT_BROKEN_PIPE
-
-
-def _silence(stream: TextIO) -> None:
-    """Drop what the stream has buffered and gets from now on: an error while the interpreter flushes it at exit would
-    change the exit code."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _report_output_failed(error: OutputFailed) -> int:

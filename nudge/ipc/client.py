@@ -7,7 +7,6 @@ makes one attempt (`exchange`); the CLI (`Client`) and PROXY retry (`CallQueue`)
 from __future__ import annotations
 
 import os
-import sys
 import time
 from itertools import count, islice
 
@@ -373,16 +372,16 @@ class Client:
 
     def _report_settings(self, started: Endpoint) -> None:
         """Print to stderr which settings of this command's environment the server that it started does not use."""
-        from nudge import config
+        from nudge import config, streams
 
         try:
             differences = config.differences(self._environ, port=started.port)
         except NudgeError:  # a value that does not parse: the command that uses it reports it
             return
         if differences:
-            sys.stderr.write(
+            streams.note(
                 f"nudge: started a server, which takes no settings from a command's environment. Not taken: "
-                f"{', '.join(differences)}. To apply them: nudge stop, then nudge serve --daemon\n"
+                f"{', '.join(differences)}. To apply them: nudge stop, then nudge serve --daemon"
             )
 
 

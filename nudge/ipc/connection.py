@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from nudge.ipc.endpoint import Endpoint
 
 _CHUNK = 65_536
+_LONGEST_PROOF = limits.KIB  # bytes of the line in which a server proves that it knows the token
 
 
 class Lost(Exception):
@@ -87,9 +88,10 @@ class Connection:
             raise Lost from None
 
     def _wait_for_room(self, deadline: float) -> None:
-        import select  # late: the calls of a command fit into the socket's buffer
+        from nudge import streams  # late: the calls of a command fit into the socket's buffer
 
-        readable, writable, _ = select.select([self.socket], [self.socket], [], max(deadline - boot_seconds(), 0.0))
+        timeout = max(deadline - boot_seconds(), 0.0)
+        readable, writable = streams.wait_ready([self.socket], [self.socket], timeout=timeout)
         if readable:
             self.fill(deadline)
         elif not writable:
@@ -140,10 +142,14 @@ class Connection:
 
         port, generation, nonce = self.endpoint.wire_port or 0, self.endpoint.generation, os.urandom(16).hex()
         self.send(protocol.encode({"nonce": nonce}))
-        answer = self.receive(boot_seconds() + limits.CALL_TIMEOUT)
+        deadline = boot_seconds() + limits.CALL_TIMEOUT
+        while (answer := self.take()) is None:
+            if len(self._buffer) > _LONGEST_PROOF:  # a program that sends without end
+                raise Unavailable(f"port {port} is held by something that is not this Nudge")
+            self.fill(deadline)
         theirs = str(answer.get("nonce"))
         expected = protocol.proof(token, "server", nonce, theirs, port, generation)
-        if not hmac.compare_digest(str(answer.get("proof")).encode(), expected.encode()):
+        if not hmac.compare_digest(str(answer.get("proof")).encode("utf-8", "replace"), expected.encode()):
             raise Unavailable(f"port {port} is held by something that is not this Nudge")
         self._hello = protocol.encode({"proof": protocol.proof(token, "client", nonce, theirs, port, generation)})
 

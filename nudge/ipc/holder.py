@@ -206,7 +206,7 @@ def _open_pid(pid: int) -> int | None:
         return None
     try:
         return os.pidfd_open(pid)
-    except OSError:
+    except (OSError, OverflowError):  # a damaged endpoint file may have any number
         return None
 
 

@@ -100,7 +100,12 @@ def _try_connect(directory: str, published: Endpoint | None) -> Connection | Non
     except Lost:
         return None
     except TimedOut:
-        raise no_answer(published) from None
+        error = no_answer(published)
+    except Unavailable as refused:
+        error = refused
+    if published.socket is None and locks.is_free(os.path.join(directory, paths.LOCK)):
+        return None  # the server was killed, and another program has its port
+    raise error
 
 
 def no_answer(published: Endpoint) -> Unavailable:
@@ -254,16 +259,21 @@ def start_server(directory: str) -> None:
 
 
 def start_successor(directory: str, generation: str) -> threading.Thread | None:
-    """Start this version's server to take over from an older one, unless one is being started.
+    """Start this version's server to take over from an older one, unless one is being started or the system refuses:
+    the older one still serves.
 
     Returns the thread that holds the start lock until the successor has published or is gone.
     """
     import threading
 
     starter = Starter(directory)
-    if not starter.hold():
+    try:
+        if not starter.hold():
+            return None
+        child = starter.spawn(successor_of=generation)
+    except OSError:
+        starter.release()
         return None
-    child = starter.spawn(successor_of=generation)
 
     def has_ended() -> bool:
         published = endpoint.read(directory)

@@ -1,12 +1,35 @@
 """Find credentials in text: hints that hold one are refused, recorded text is redacted.
 
-A text is first searched for the clues that a rule needs. Most texts have none, and then neither the rules nor `re` are
-imported, which would take a hook longer than everything else that it does.
+A vendor's token is found where a long word begins, by a dictionary of prefixes: compiling 500 alternatives into one
+pattern would cost a hook more than its whole budget. For the rules, a text is first searched for the clues that one
+needs. Most texts have none, and then neither the rules nor `re` are imported, which would take a hook longer than
+everything else that it does. `re` is also imported for a text that has the mark of a token's shape.
 """
 
 from __future__ import annotations
 
-from nudge.security.formats import BASE64, find_tokens
+from itertools import pairwise
+
+from nudge.security.formats import (
+    ALNUM,
+    AMBIGUOUS_PREFIXES,
+    ANY,
+    BASE64,
+    COMMON_MARKS,
+    DIGITS,
+    FORMATS,
+    LOWERCASE_PREFIXES,
+    PUBLIC_PREFIXES,
+    SHAPES,
+    STRICT_KINDS,
+    UPPERCASE_PREFIXES,
+    WORD,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import re
+    from collections.abc import Iterator
 
 REDACTED = "[REDACTED"
 """How the text in place of a credential begins."""
@@ -22,6 +45,19 @@ _CLUES = (
 )
 _SHORTEST_ALONE = 20  # characters of a credential that is the whole text
 _SHORTEST_DOTTED = 58  # characters of a Discord token
+# What a person writes in place of a token.
+_MASKS = (
+    *("xxxx", "****", "....", "____", "your", "example", "placeholder", "changeme", "replace", "redacted", "dummy"),
+    *("notareal", "not-a-", "not_a_", "fake", "abcdefghijklmnopqrstuvwxyz"),
+)
+_BEFORE_DIGESTS = ("/", ".", "+", "%", "#", "sha1=", "sha224=", "sha256=", "sha384=", "sha512=", "sha256:", "h1:")
+_BETWEEN_WORDS = "\"'`<>()[]{}"
+_SHORTEST_TOKEN = 14  # characters of a token with its prefix
+_SHORTEST_UNKNOWN = 30  # random characters after the prefix of a vendor who is not in the table
+_LONG_BODY = 64  # characters after a prefix
+_LONG_RUN, _LONG_NUMBER = 21, 15
+_compiled: dict[str, re.Pattern[str]] = {}
+_by_start: dict[str, list[tuple[str, str, str, int, int]]] = {}
 
 
 def find_secret(text: str, *, for_redaction: bool = False) -> str | None:
@@ -86,3 +122,199 @@ def _is_one_word(text: str) -> bool:
 def _has_long_dotted_word(text: str) -> bool:
     words = text.replace("/", " ").split() if len(text) >= _SHORTEST_DOTTED and "." in text else ()
     return any(len(word) >= _SHORTEST_DOTTED and "." in word for word in words)
+
+
+# Vendor tokens
+
+
+def find_tokens(text: str) -> Iterator[tuple[int, int, str]]:
+    """Yield start, end and kind of each vendor token in the text; the same token may come under two kinds."""
+    by_start = _index()
+    end = 0
+    for at, run in _runs(text):
+        if at < end:
+            continue
+        for kind, prefix, characters, fewest, most in by_start.get(text[at : at + 2], ()):
+            if text.startswith(prefix, at):
+                strict = kind in STRICT_KINDS
+                stop, is_token = _measure(text, at, prefix, characters, fewest, most, strict=strict)
+                end = max(end, stop)
+                if is_token:
+                    yield at, stop, kind
+                    break
+        else:
+            if len(run) >= _SHORTEST_UNKNOWN and text[at - 1 : at] in ("_", "-"):
+                start, stop = _start_of_prefix(text, at), at + len(run)
+                if start < at and text[stop : stop + 1] not in ("-", "_") and _is_mixture(run) and not _is_mask(run):
+                    yield start, stop, "token"
+    yield from _find_shapes(text)
+
+
+def _start_of_prefix(text: str, at: int) -> int:
+    """Return where a vendor's prefix that ends at `at` starts: `acme_live_`; `at` when there is none."""
+    before = text[max(0, at - 32) : at]
+    prefix = before[len(before.rstrip(WORD)) :]
+    first, *_ = words = prefix.replace("-", "_").split("_")[:-1]
+    outside = text[max(0, at - len(prefix) - 8) : at - len(prefix)]
+    is_prefix = len(words) <= 3 and prefix.islower() and first[:2].isalpha() and len(first) > 1
+    is_public = first in PUBLIC_PREFIXES or max(map(len, words)) > 10 or outside.lower().endswith(_BEFORE_DIGESTS)
+    return at - len(prefix) if is_prefix and not is_public and len(prefix) < 24 else at
+
+
+def _runs(text: str) -> Iterator[tuple[int, str]]:
+    """Yield place and text of each run of letters and digits, in words that are long enough for a token."""
+    if len(text) < _SHORTEST_TOKEN:
+        return
+    for mark in _BETWEEN_WORDS:
+        text = text.replace(mark, " ")
+    at = 0
+    for word in text.split():
+        if len(word) >= _SHORTEST_TOKEN:
+            at = text.index(word, at)
+            for run in word.translate(_ONLY_ALNUM).split():
+                at = text.index(run, at)
+                yield at, run
+                at += len(run)
+
+
+class _OnlyAlnum(dict[int, str]):
+    """A table for `str.translate` that replaces every character that it does not have by a blank."""
+
+    def __missing__(self, code: int) -> str:
+        return " "
+
+
+_ONLY_ALNUM = _OnlyAlnum({ord(char): char for char in ALNUM})
+_ONLY_WORD = _OnlyAlnum({ord(char): char for char in WORD})
+
+
+def _has_long_run(text: str) -> bool:
+    """Return whether the text has a run of characters that only generators make, UUIDs excepted."""
+    return any(
+        len(run) >= _LONG_RUN or (len(run) >= _LONG_NUMBER and _has_long_number(run)) for _, run in _runs(text)
+    ) or any(map(_is_generated_word, _words(text)))
+
+
+def _has_long_number(run: str) -> bool:
+    return any(run[at : at + _LONG_NUMBER].isdigit() for at in range(len(run) - _LONG_NUMBER + 1))
+
+
+def _words(text: str) -> Iterator[str]:
+    """Yield the long runs of letters, digits, dashes and underscores, and each `uuid:...`."""
+    for word in text.split():
+        if len(word) >= _LONG_RUN:
+            for part in word.translate(_ONLY_WORD).split():
+                if len(part) >= _LONG_RUN:
+                    yield part
+
+
+def _is_generated_word(word: str) -> bool:
+    """Return whether a word with dashes or underscores looks random; a UUID only when a colon follows in its kinds."""
+    return word.lower() != word != word.upper() and any(map(word.count, DIGITS)) and not _is_name(word)
+
+
+def _find_shapes(text: str) -> Iterator[tuple[int, int, str]]:
+    has_long_run = None
+    for kind, mark, pattern in SHAPES:
+        if mark not in text:
+            continue
+        if mark in COMMON_MARKS:
+            # A colon or a dash is in every text: look first for a run of characters that only generators make.
+            if has_long_run is None:
+                has_long_run = _has_long_run(text)
+            if not has_long_run:
+                continue
+        for match in _compile(pattern).finditer(text):
+            start, end = match.span("secret" if match.re.groups else 0)
+            if not _is_mask(text[start:end]):
+                yield start, end, kind
+
+
+def _index() -> dict[str, list[tuple[str, str, str, int, int]]]:
+    """Return the formats by the first two characters of their prefix, longest prefix first."""
+    if not _by_start:
+        rows = [(row[0], prefix, *row[2:]) for row in FORMATS for prefix in row[1]]
+        for row in sorted(rows, key=lambda row: -len(row[1])):
+            _by_start.setdefault(row[1][:2], []).append(row)
+    return _by_start
+
+
+def _compile(pattern: str) -> re.Pattern[str]:
+    import re
+
+    return _compiled.get(pattern) or _compiled.setdefault(pattern, re.compile(pattern))
+
+
+def _measure(
+    text: str, at: int, prefix: str, characters: str, fewest: int, most: int, *, strict: bool
+) -> tuple[int, bool]:
+    """Return where to look on, and whether a token of this format stands from `at` to there."""
+    before = text[at - 1 : at]
+    ambiguous = strict or prefix in AMBIGUOUS_PREFIXES
+    if before.isalnum() or (ambiguous and before in ("_", "-", ".", "/")):
+        return at, False
+    start = at + len(prefix)
+    rest = text[start : start + most + 1]
+    body = rest[: len(rest) - len(rest.lstrip(characters))]
+    # A long run is not measured again from each place inside it: that would take quadratic time.
+    skip = start + len(body) if len(body) > _LONG_BODY else at
+    body = body.rstrip(".-:") if most == ANY else body
+    end = start + len(body)
+    if not fewest <= len(body) <= most or (most != ANY and text[end : end + 1].isalnum()):
+        return skip, False
+    if _is_mask(body) or (ambiguous and not _is_generated(body, prefix)) or (strict and not _is_mixture(body)):
+        return skip, False
+    return end, True
+
+
+def _is_generated(body: str, prefix: str) -> bool:
+    """Return whether the text has the mixture of characters that a random generator makes, and no name has."""
+    if body.isdigit() or _is_name(body):
+        return False
+    if not any(map(body.count, DIGITS)):
+        return _has_scattered_capitals(body)
+    if prefix in UPPERCASE_PREFIXES:
+        return body.upper() == body
+    return prefix in LOWERCASE_PREFIXES or (body != body.lower() and body != body.upper())
+
+
+def _is_mixture(body: str) -> bool:
+    """Return whether digits, small and capital letters are mixed, as in no word and no name."""
+    digits = sum(map(body.count, DIGITS))
+    if digits == 0 or body in (body.lower(), body.upper()):
+        return False
+    changes = sum(_sort(before) != _sort(now) for before, now in pairwise(body))
+    return changes * 4 > len(body) and not _is_name(body)
+
+
+def _sort(char: str) -> int:
+    return 0 if char.isdigit() else 1 if char.islower() else 2
+
+
+def _has_scattered_capitals(body: str) -> bool:
+    """Return whether small and capital letters are mixed as in no word: fewer than half of them are in Camel case."""
+    letters = "".join(char for char in body if char.isalpha())
+    if len(letters) < 14 or len(letters) < len(body) - 6 or letters in (letters.lower(), letters.upper()):
+        return False
+    small = "".join(char if char.islower() else " " for char in letters).split()
+    return sum(len(run) + 1 for run in small if len(run) > 2) * 5 < len(letters) * 3
+
+
+def _is_name(body: str) -> bool:
+    """Return whether it is words and small numbers, joined: `fake_key_for_ci`."""
+    parts = body.replace("_", "-").replace(".", "-").split("-")
+    return len(parts) > 1 and all(
+        not part or part.isdigit() or (part.rstrip(DIGITS).isalpha() and part[1:] == part[1:].lower()) for part in parts
+    )
+
+
+def _is_mask(body: str) -> bool:
+    """Return whether a person wrote it in place of a token: `xxxx`, `your-token-here`."""
+    lowered = body.lower()
+    # Long random text has any four letters somewhere: only as a word in one case do they mean something there.
+    written = lowered if len(body) <= _LONG_BODY else body
+    if len(set(lowered)) < 5 or any(mask in written for mask in _MASKS if mask != "example" or not body.isupper()):
+        return True
+    return (
+        body.count("-") + body.count("_") > 1 and lowered.replace("-", "").replace("_", "").isalpha() and _is_name(body)
+    )

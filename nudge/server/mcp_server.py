@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from nudge import limits, strict_json
+from nudge import limits, streams, strict_json
 from nudge.context import NO_CONTEXT, Context, requested_env
 from nudge.errors import INTERNAL_ERROR, INTERNAL_MESSAGE, HandingOver, NudgeError
 from nudge.server import mcp
@@ -22,7 +22,7 @@ from nudge.server.gc_tuning import freeze_imports
 from nudge.server.jsonrpc import error_response, id_of, refusal
 from nudge.server.operations import OPERATIONS
 from nudge.server.proxy import caller_context
-from nudge.server.stdio import Pipe, check_length, wait_readable
+from nudge.server.stdio import Pipe, check_length
 from nudge.strict_json import JsonError
 from nudge.usecases.app import App
 from nudge.usecases.call import Call, EnvNeeded
@@ -175,7 +175,7 @@ class StdioServer:
             if self._pipe.closed:
                 self._on_gone()
                 return
-            if self._wake_reader in wait_readable(self._pipe, self._wake_reader):
+            if self._wake_reader in streams.wait_ready([self._pipe, self._wake_reader])[0]:
                 return
             self._pipe.fill()
 

@@ -262,6 +262,8 @@ class Primary:
                 return
             except NudgeError as error:
                 self._app.last_error = error.message
+            except OSError as error:  # no descriptor is free, or something else is where the socket was
+                self._app.last_error = f"the server's files cannot be written again: {error.strerror or error}"
             self._leave_if_idle()
 
     async def _republish_endpoint(self) -> None:
@@ -354,7 +356,8 @@ class Primary:
         """Whether another process holds the members' lock: a PROXY whose hello this event loop has not read yet."""
         self._membership.release()
         is_alone = is_free(self._membership.path, shared=False)
-        self._membership.acquire(shared=True, wait=True)
+        with contextlib.suppress(OSError):  # the directory was removed
+            self._membership.acquire(shared=True, wait=True)
         return not is_alone
 
     def _force_exit_soon(self) -> None:

@@ -6,9 +6,10 @@ when PRIMARY goes away.
 
 from __future__ import annotations
 
+import contextlib
 import os
 
-from nudge import config, context, limits, paths
+from nudge import config, context, limits, paths, streams
 from nudge.clients import registry
 from nudge.clock import boot_seconds
 from nudge.errors import NudgeError
@@ -25,7 +26,7 @@ from nudge.server.mcp import (
     tool_answer,
     tool_failure,
 )
-from nudge.server.stdio import Pipe, decode_line, wait_readable
+from nudge.server.stdio import Pipe, decode_line
 from nudge.strict_json import JsonError
 
 TYPE_CHECKING = False
@@ -117,7 +118,7 @@ class Proxy:
         """Wait for input from the client or PRIMARY, or for a timeout, and handle it."""
         connection = self._calls.connection
         sources = [*(() if self._pipe.closed else (self._pipe,)), *(() if connection is None else (connection,))]
-        ready = wait_readable(*sources, timeout=self._timeout())
+        ready, _ = streams.wait_ready(sources, timeout=self._timeout())
         if connection is not None and connection in ready:
             self._calls.receive()
         if self._pipe in ready:
@@ -202,10 +203,16 @@ class Proxy:
         elif connection is None and self._may_rejoin():
             connection = spawn.ensure_primary(self._directory, start=False, timeout=0.0)
         if connection is not None:
-            if self._membership.fd is None:  # it shows a later PRIMARY that the session still has a process
-                self._membership.acquire(shared=True, wait=True)
+            self._join_session()
             self._queue_hello(connection)
         return connection
+
+    def _join_session(self) -> None:
+        """Take the lock that shows a later PRIMARY that the session still has a process. Without it (the directory was
+        removed, no descriptor is free) the connection does so for the current one."""
+        if self._membership.fd is None:
+            with contextlib.suppress(OSError):
+                self._membership.acquire(shared=True, wait=True)
 
     def _may_rejoin(self) -> bool:
         return boot_seconds() < max(self._started_at, self._calls.lost_at) + _REJOIN_TIMEOUT

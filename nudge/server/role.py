@@ -8,7 +8,7 @@ import os
 import sys
 import time
 
-from nudge import __version__, config, paths
+from nudge import __version__, config, paths, streams
 from nudge.clock import iso, poll_until
 from nudge.errors import NudgeError, StorageFailed
 from nudge.ipc import endpoint, protocol, spawn
@@ -50,6 +50,7 @@ class ServeOptions:
 
 def serve(options: ServeOptions) -> int:
     """Run as PRIMARY or PROXY until the client leaves, and return the exit code."""
+    streams.open_missing()
     directory = paths.runtime_dir()
     # Raises for a value that does not parse, whichever role this becomes.
     sources = config.Sources(directory, options.flags)
@@ -122,7 +123,7 @@ def _wait_for_primary(directory: str, options: ServeOptions, reader: EarlyReader
     except NudgeError as error:
         if reader is None:
             raise
-        sys.stderr.write(f"nudge: {error.message}\n")
+        streams.note(f"nudge: {error.message}")
     if reader is None:
         _print_endpoint(directory, "A Nudge server is already running", config.load())
         return 0
@@ -134,9 +135,9 @@ def _report_differences(running: Endpoint, flags: Mapping[str, str]) -> None:
     """Print to stderr which settings of this process the running server does not use."""
     differences = config.differences(os.environ, flags, running.port)
     if differences:
-        sys.stderr.write(
+        streams.note(
             f"nudge: the running server (pid {running.pid}) has other settings: {', '.join(differences)}. "
-            "To apply yours: nudge stop, then start again\n"
+            "To apply yours: nudge stop, then start again"
         )
 
 
@@ -179,7 +180,7 @@ def _run_primary(lock: OwnerLock, directory: str, options: ServeOptions, reader:
 
     demoted = primary(directory, lock, session, announced, owner=owner, reader=reader, on_ready=on_ready).run()
     if owner == "terminal":
-        sys.stderr.write("\nGoodbye. Hints and history are kept; the next nudge command starts a server again.\n")
+        streams.note("\nGoodbye. Hints and history are kept; the next nudge command starts a server again.")
     if demoted and reader is not None:
         settings = config.load(flags=options.flags)
         return Proxy(reader.pipe, settings, directory, client=reader.client, flags=options.flags).run()
@@ -225,7 +226,7 @@ def _configure(settings: Settings) -> None:
 
 def _warn_without_auth(settings: Settings) -> None:
     if not settings.auth:
-        sys.stderr.write("nudge: --no-auth: every program on this machine can read and write hints over TCP\n")
+        streams.note("nudge: --no-auth: every program on this machine can read and write hints over TCP")
 
 
 def _load_primary() -> type[Primary]:
@@ -278,7 +279,7 @@ def _serve_from_memory(
     if options.daemon or options.detach or options.successor or _at_terminal(options):
         raise error
     problem = f"{error.message}; hints live in this process's memory only"
-    sys.stderr.write(f"nudge: {problem}\n")
+    streams.note(f"nudge: {problem}")
     reader = reader or _start_reading(options)
     choose_tools(reader.client.tools)
     primary = _load_primary()
@@ -302,7 +303,7 @@ def _at_terminal(options: ServeOptions) -> bool:
 def _print_greeting(directory: str, settings: Settings) -> None:
     _print_endpoint(directory, "Nudge is serving", settings)
     nudge = _command()
-    sys.stderr.write(f"  try:    {nudge} set demo hello world && {nudge} get demo hello\n  stop:   Ctrl-C\n")
+    streams.note(f"  try:    {nudge} set demo hello world && {nudge} get demo hello\n  stop:   Ctrl-C")
 
 
 def _print_endpoint(directory: str, headline: str, settings: Settings) -> None:
@@ -313,8 +314,8 @@ def _print_endpoint(directory: str, headline: str, settings: Settings) -> None:
     access = f"token: {_command()} token" if settings.auth else "no token needed: --no-auth"
     # Without a Unix socket (the directory's path is too long for one) the private wire is a loopback port.
     socket = published.socket or f"none, 127.0.0.1:{published.wire_port} instead"
-    sys.stderr.write(f"{headline} (pid {published.pid}, version {published.version})\n")
-    sys.stderr.write(f"  http:   http://127.0.0.1:{published.port} ({access})\n  socket: {socket}\n")
+    streams.note(f"{headline} (pid {published.pid}, version {published.version})")
+    streams.note(f"  http:   http://127.0.0.1:{published.port} ({access})\n  socket: {socket}")
 
 
 def _command() -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import select
 import sys
 
+from nudge import streams
 from nudge.errors import INVALID_REQUEST
 from nudge.ipc import protocol
 from nudge.limits import KIB, MAX_STDIO_LINE_BYTES, SWITCH_INTERVAL
@@ -46,11 +46,19 @@ class Pipe:
     def fill(self) -> None:
         """Read what is available; blocks when nothing is. End of file or a broken pipe sets `closed`."""
         try:
-            received = os.read(self.reader, _CHUNK)
+            received = self._read()
         except OSError:
             received = b""
         self.closed = not received
         self._keep(received)
+
+    def _read(self) -> bytes:
+        """A client may share a pipe that it made non-blocking: Node does so with its own stdout."""
+        while True:
+            try:
+                return os.read(self.reader, _CHUNK)
+            except BlockingIOError:
+                streams.wait_ready([self.reader])
 
     def put_back(self, lines: list[bytes]) -> None:
         """Return lines that were taken but not handled, for the next reader."""
@@ -95,10 +103,18 @@ class Pipe:
         remaining = memoryview(message + b"\n")
         try:
             while remaining:
-                remaining = remaining[os.write(self.writer, remaining) :]
+                remaining = remaining[self._write(remaining) :]
         except OSError:
             return False
         return True
+
+    def _write(self, data: memoryview) -> int:
+        """Write a part and return its length; of a non-blocking pipe that is full, none."""
+        try:
+            return os.write(self.writer, data)
+        except BlockingIOError:
+            streams.wait_ready([], [self.writer])
+            return 0
 
 
 class EarlyReader:
@@ -125,7 +141,7 @@ class EarlyReader:
         its next request: during an import, which holds the interpreter for milliseconds at a time, an answer takes ten
         times as long."""
         timeout = 0.0
-        while self._may_read() and wait_readable(self.pipe, timeout=timeout):
+        while self._may_read() and streams.wait_ready([self.pipe], timeout=timeout)[0]:
             self._take()
             timeout = _EARLY_PAUSE
         sys.setswitchinterval(_EARLY_SWITCH)
@@ -155,7 +171,7 @@ class EarlyReader:
 
     def _read(self) -> None:
         while self._may_read():
-            if self._stop_reader in wait_readable(self.pipe, self._stop_reader):
+            if self._stop_reader in streams.wait_ready([self.pipe, self._stop_reader])[0]:
                 return
             self._take()
         with self._leaving:
@@ -232,13 +248,6 @@ def take_over() -> Pipe:
     if sys.platform == "win32":
         reader = _selectable(reader)
     return Pipe(reader, writer)
-
-
-def wait_readable(*sources: Any, timeout: float | None = None) -> list[Any]:
-    """Return those of `sources` (descriptors, or objects with `fileno`) that have something to read. `timeout` is in
-    seconds; None waits without limit."""
-    ready, _, _ = select.select(sources, [], [], timeout)
-    return list(ready)
 
 
 def _selectable(reader: int) -> int:

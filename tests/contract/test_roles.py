@@ -6,6 +6,7 @@ import http.client
 import json
 import os
 import queue
+import shutil
 import signal
 import socket
 import subprocess
@@ -267,6 +268,40 @@ def test_primary_alone_just_exits(machine: Machine) -> None:
     assert client.quit() == 0
     assert machine.pids() == []
     assert [name for name in os.listdir(machine.runtime) if name.endswith(".sock")] == []
+
+
+def test_primary_whose_directory_is_removed_just_exits(machine: Machine) -> None:
+    """Its client leaves before the directory is made again: that is no error."""
+    client = machine.serve()
+    client.initialize()
+    machine.ready()
+    shutil.rmtree(machine.runtime)
+    client.close_stdin()
+    assert client.process.wait(TIMEOUT) == 0
+    assert client.process.stderr is not None
+    assert client.process.stderr.read() == b""
+
+
+def test_primary_watches_on_when_its_socket_cannot_be_made_again(machine: Machine) -> None:
+    """A link to nowhere is in its place for a while; the reason is in the status, and the socket is made afterwards."""
+    published = machine.http_only()
+    assert published.socket is not None
+    os.unlink(published.socket)
+    os.symlink("nowhere", published.socket)
+    eventually(lambda: _last_error(machine, published.port), "the failure is seen")
+    os.unlink(published.socket)
+    eventually(lambda: os.path.exists(str(published.socket)), "the socket is made again")
+    assert machine.json("status")["pid"] == published.pid
+
+
+def _last_error(machine: Machine, port: int | None) -> str | None:
+    """Ask over HTTP: there is no socket."""
+    token = Path(machine.runtime, "token").read_text()
+    connection = http.client.HTTPConnection("127.0.0.1", port or 0, timeout=TIMEOUT)
+    connection.request("GET", "/api/v1/status", headers={"Authorization": f"Bearer {token}"})
+    error: str | None = json.loads(connection.getresponse().read())["last_error"]
+    connection.close()
+    return error
 
 
 HANDSHAKE = "".join(

@@ -34,6 +34,7 @@ LEAVES = frozenset(
         "security",
         "setting_table",
         "words",
+        "streams",
         "strict_json",
         "switches",
         "text",

@@ -27,6 +27,7 @@ LEAVES = (
     "security.absolute_paths",
     "security.secrets",
     "files",
+    "streams",
     "strict_json",
     "text",
     "thin_json",

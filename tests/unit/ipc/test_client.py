@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import select
 import shutil
+import socket
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import pytest
@@ -225,6 +226,91 @@ def test_a_start_that_the_system_refuses_is_an_error_of_the_call(
 
     monkeypatch.setattr(spawn.Starter, "poll", refuse)
     with pytest.raises(Unavailable, match="could be started: Resource temporarily unavailable; see: nudge doctor"):
+        spawn.ensure_primary(directory)
+
+
+def test_a_successor_that_the_system_refuses_is_done_without(directory: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The older server still answers, and the start lock is free for the next attempt."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise FileNotFoundError(2, "No such file or directory")  # the installation is being replaced
+
+    monkeypatch.setattr(spawn, "spawn_detached", refuse)
+    with FakePrimary(directory, answering(line(result="old")), version="0.0.1"):
+        spawn.ensure_primary(directory, wait_for_upgrade=True).close()
+        start_lock = locks.Flock(os.path.join(directory, paths.START_LOCK))
+        assert start_lock.acquire()
+        start_lock.release()
+
+
+# Where there is no Unix socket, another program may have the port of a server that was killed
+
+
+class Stranger:
+    """A program on a loopback port that sends `greeting` to everybody, `times` times."""
+
+    def __init__(self, directory: str, greeting: bytes, times: int) -> None:
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._greeting, self._times = greeting, times
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        paths.ensure_private_dir(directory)
+        endpoint.ensure_token(directory)
+        port = self._listener.getsockname()[1]
+        published = Endpoint(os.getpid(), None, None, "", "g", __version__, endpoint.READY, wire_port=port)
+        endpoint.publish(directory, published)
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self._thread.join()
+
+    def _serve(self) -> None:
+        with suppress(OSError):
+            while True:
+                link, _ = self._listener.accept()
+                with link, suppress(OSError):
+                    for _ in range(self._times):
+                        link.sendall(self._greeting)
+                    link.recv(100)
+                    link.recv(100)
+
+
+STRANGERS = [
+    pytest.param(b"", 0, id="silent"),
+    pytest.param(bytes(65_536), 10**9, id="endless"),
+    pytest.param(rb'{"nonce": "\ud800", "proof": "\ud800"}' + b"\n", 1, id="no-unicode"),
+]
+
+
+@pytest.mark.parametrize(("greeting", "times"), STRANGERS)
+def test_a_stranger_on_the_port_of_a_server_that_lives(
+    directory: str, monkeypatch: pytest.MonkeyPatch, greeting: bytes, times: int
+) -> None:
+    """It is not talked to; what it sends is not collected."""
+    monkeypatch.setattr(limits, "CALL_TIMEOUT", 0.2)
+    lock = locks.Flock(os.path.join(directory, paths.LOCK))
+    with Stranger(directory, greeting, times):
+        assert lock.acquire()
+        with pytest.raises(Unavailable, match="is not this Nudge" if times else "does not answer"):
+            spawn.ensure_primary(directory)
+    lock.release()
+
+
+@pytest.mark.parametrize(("greeting", "times"), STRANGERS)
+def test_a_stranger_on_the_port_of_a_server_that_was_killed(
+    directory: str, monkeypatch: pytest.MonkeyPatch, greeting: bytes, times: int
+) -> None:
+    """It keeps nobody from starting the next server."""
+
+    def start(*_: object) -> None:
+        raise Unavailable("a server is started")
+
+    monkeypatch.setattr(limits, "CALL_TIMEOUT", 0.2)
+    monkeypatch.setattr(spawn.Starter, "poll", start)
+    with Stranger(directory, greeting, times), pytest.raises(Unavailable, match="a server is started"):
         spawn.ensure_primary(directory)
 
 

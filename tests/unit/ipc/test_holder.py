@@ -159,6 +159,12 @@ def test_numbers_that_mean_more_than_one_process(place: str, pid: int) -> None:
         holder.kill(place, naming(pid))
 
 
+def test_a_number_that_is_no_pid(place: str) -> None:
+    """The endpoint file may be damaged."""
+    with pytest.raises(Conflict, match="is alive; nothing was killed"):
+        holder.kill(place, naming(10**20))
+
+
 def test_the_dead_are_not_alive(place: str) -> None:
     """A process that has ended, or is a zombie, is not found."""
     child = subprocess.Popen([sys.executable, "-c", "pass", "nudge"])

@@ -266,3 +266,51 @@ BENIGN = (
     *COMMANDS,
     *PROSE,
 )
+
+# What starts like a vendor's token, and is a variable, a mask, a file name or an identifier.
+NOT_TOKENS = (
+    *(
+        "ghp_",
+        "echo ghp_$TOKEN",
+        "use a github_pat_ token",
+        "lghp_build_everything",
+        "ghp_xxxxxxxxxxxxxxxxxxxxxxxxxxxx",
+    ),
+    *("glpat-$TOKEN", "glpat-your-token-goes-here1", "xoxb-", "xoxb-$TOKEN", "xapp-template", "dop_v1_", "whsec_..."),
+    *(
+        "npm_config_registry=https://r.example",
+        "npm_execpath",
+        "hf_hub_download",
+        "npm_lifecycle_event=prepublish_only",
+    ),
+    *(
+        "pk_live_4eC39HqLyjWDarjtT1zdp7dc"[:8],
+        "sk_live_$KEY",
+        "risk_live_monitoring1",
+        "AIza",
+        "AIzawa-san",
+        "ya29.example",
+    ),
+    *("sk-ant-...", "task-ant-colony-optimization-runner", "sk-ant-$KEY", "sk-learn-contrib-imbalanced", "sk-..."),
+    *(
+        "make task-" + "runnerwithaverylongname",
+        "disk-usage-report",
+        "AKIA",
+        "asia-northeast1-docker.pkg.dev",
+        "AKIA$X",
+    ),
+    *(
+        "EURASIA" + "IOSFODNN7EXAMPLE",
+        "keyboard_shortcuts",
+        "re_compile_pattern_list_v2",
+        "test_everything_with_coverage_40",
+    ),
+    *(
+        "live_reload_server_with_proxy_enabled",
+        "api-gateway-controller-manager",
+        "sandbox_environment_for_payments_team_1",
+    ),
+    *("https://hooks.slack.com/services/$SLACK_PATH", "curl https://hooks.slack.com/", "12:AA:34", "110201543:AA"),
+    *("https://discord.com/api/webhooks/105264636605646234/$TOKEN", "https://x.example/api/webhooks/1"),
+    *("sdk-tools-linux-4333796-and-some-more", "as-of-2024-the-build", "fc-list --format=%{file}", "b_variant_2"),
+)

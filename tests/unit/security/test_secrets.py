@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import base64
+import random
 import subprocess
 import sys
 import time
@@ -13,9 +14,10 @@ from hypothesis import strategies as st
 from nudge import limits
 from nudge.security import secrets
 from nudge.security.rules import RULES, Rule
-from nudge.security.secrets import find_secret, redact
+from nudge.security.secrets import find_secret, find_tokens, redact
+from tests.bench import guard_samples
 
-from .benign_corpus import BENIGN, SHA1
+from .benign_corpus import BENIGN, NOT_TOKENS, SHA1
 from .hostile_corpus import ALNUM, AWS_SECRET, HEX, HOSTILE, LONG, jwt, pem
 
 UUID = "06e8edaa-f695-432d-8508-df4eeb36b01c"
@@ -240,6 +242,47 @@ def test_a_long_credential_goes_whole(size: int) -> None:
     assert redact(f'password: "{value}" end') == 'password: "[REDACTED:password]" end'
     assert redact(f"Authorization: Bearer {value} end") == "Authorization: Bearer [REDACTED:authorization-header] end"
     assert redact("gh" + f"p_{value} end") == "[REDACTED:github-token] end"
+
+
+def test_a_token_is_found_alone_and_in_text() -> None:
+    """Every published format is refused as a hint and redacted from a record, in each place where tokens turn up."""
+    missed = []
+    for kind, template in guard_samples.kinds():
+        source = random.Random(kind)
+        for place in guard_samples.PLACES:
+            token = guard_samples.make(template, source)
+            text = place.format(token)
+            if find_secret(text) is None or token in redact(text):
+                missed.append((kind, text))
+    assert missed == []
+
+
+def test_a_credential_without_a_format_is_found_by_its_place() -> None:
+    """Headers, cookies, variables, sentences, files and commands show that a value is a credential."""
+    texts = [guard_samples.make(template, random.Random(template)) for template in guard_samples.contexts()]
+    assert [text for text in texts if find_secret(text) is None or redact(text) == text] == []
+
+
+def test_everyday_commands_raise_no_alarm() -> None:
+    """Commands, configuration and sentences with ids, digests, variables, masks and defaults are no credentials."""
+    texts = guard_samples.everyday(2, random.Random(8))
+    assert len(texts) >= 800
+    assert [(find_secret(text), text) for text in texts if find_secret(text) is not None] == []
+
+
+@pytest.mark.parametrize("text", NOT_TOKENS)
+def test_what_only_starts_like_a_token_is_none(text: str) -> None:
+    """Variables, masks, file names and identifiers are not tokens."""
+    assert list(find_tokens(text)) == []
+
+
+def test_a_token_is_redacted_whole_and_its_neighbours_stay() -> None:
+    """The text around a token is kept to the byte."""
+    token = "gl" + "pat-" + ALNUM[:20]
+    assert redact(f"git clone https://ci:{token}@gitlab.com/a/b.git") == (
+        "git clone https://ci:[REDACTED:gitlab-token]@gitlab.com/a/b.git"
+    )
+    assert redact(f"Use {token}.") == "Use [REDACTED:gitlab-token]."
 
 
 def test_a_private_key_without_an_end_goes_to_the_end() -> None:
