@@ -35,12 +35,10 @@ class Connection:
 
     The constructor raises Lost, TimedOut, or Unavailable when the other side is not this Nudge."""
 
-    __slots__ = ("_buffer", "_hello", "_scanned", "endpoint", "server", "socket")
+    __slots__ = ("_buffer", "_hello", "_scanned", "endpoint", "socket")
 
     def __init__(self, endpoint: Endpoint, token: str | None) -> None:
         self.endpoint = endpoint
-        self.server: dict[str, Any] = {}
-        """The server's hello, once it has come."""
         self._buffer = bytearray()
         self._scanned = 0  # bytes of it that hold no newline
         self._hello = b""
@@ -102,7 +100,7 @@ class Connection:
         return message
 
     def take(self) -> dict[str, Any] | None:
-        """Return the next message if it is complete in the buffer, else None; the server's hello is stored in `server`.
+        """Return the next message if it is complete in the buffer, else None; the server's hello is skipped.
         Raises Lost for anything that is not a message: the other side is not a PRIMARY."""
         while (end := self._buffer.find(b"\n", self._scanned)) >= 0:
             line = bytes(self._buffer[:end])
@@ -116,7 +114,6 @@ class Connection:
                 raise Lost
             if "hello" not in message:
                 return message
-            self.server = message
         self._scanned = len(self._buffer)
         return None
 
