@@ -70,9 +70,9 @@ def parse_whole(raw: object, field: str, low: int, high: int) -> int:
     return raw
 
 
-def parse_number(raw: object, field: str, low: float, high: float) -> float:
-    if not isinstance(raw, int | float) or isinstance(raw, bool) or not low <= raw <= high:
-        raise Invalid(f"must be a number from {low} to {high}", field=field)
+def parse_fraction(raw: object, field: str) -> float:
+    if not isinstance(raw, int | float) or isinstance(raw, bool) or not 0 <= raw <= 1:
+        raise Invalid("must be a number from 0 to 1", field=field)
     return raw
 
 

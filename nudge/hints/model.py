@@ -13,8 +13,8 @@ from nudge.errors import Invalid
 from nudge.hints.fields import (
     fresh,
     parse_choice,
+    parse_fraction,
     parse_list,
-    parse_number,
     parse_object,
     parse_text,
     parse_value,
@@ -75,7 +75,7 @@ _META_PARSERS: dict[str, Callable[[object, str], Any]] = {
     "reason": lambda raw, field: parse_text(raw, field, limits.MAX_REASON_CHARS),
     "tags": _parse_tags,
     "priority": lambda raw, field: parse_whole(raw, field, limits.MIN_PRIORITY, limits.MAX_PRIORITY),
-    "confidence": lambda raw, field: parse_number(raw, field, 0, 1),
+    "confidence": parse_fraction,
     "ttl": _parse_ttl_text,
     "sensitivity": lambda raw, field: parse_choice(raw, field, SENSITIVITIES),
     "scope": lambda raw, field: parse_scope(raw, field).wire,

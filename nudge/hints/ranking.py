@@ -37,7 +37,7 @@ class Ranked:
     reasons: list[str]
 
     def explain(self, now: float) -> dict[str, Any]:
-        return explain(True, self.score, self.components, [*self.reasons, *usage_reasons(self.hint, now)])
+        return explain(self.score, self.components, [*self.reasons, *usage_reasons(self.hint, now)])
 
 
 def rank(hint: Hint, reasons: list[str], now: float) -> Ranked:

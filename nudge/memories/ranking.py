@@ -42,6 +42,7 @@ COMPONENTS = (
 )
 """The parts of a score, in the order in which they are shown."""
 BASE = 10.0
+_SIMILAR_TITLES = 5  # notes that a new one may contradict
 _SCALE = 0.05
 _PRIORITY, _ACCESS, _CONFIDENCE, _RECENCY = 0.5 * _SCALE, 0.1 * _SCALE, 2.0 * _SCALE, 1.0 * _SCALE
 _MOST_ACCESSES = 50
@@ -187,7 +188,7 @@ def matched_words(connection: SqlConnection, text: str | None, notes: Iterable[N
     return words_in(connection, Words.parse(text, all_needed=False), texts.keys(), texts=texts)
 
 
-def similar_titles(connection: SqlConnection, note: Note, now: float, limit: int = 5) -> list[int]:
+def similar_titles(connection: SqlConnection, note: Note, now: float) -> list[int]:
     """Return the ids of notes in the namespace whose titles have most of this one's words, the newest first; no
     attempts."""
     words = content_words(note.draft.title)
@@ -201,7 +202,7 @@ def similar_titles(connection: SqlConnection, note: Note, now: float, limit: int
         (*alike, now, note.id, note.draft.namespace),
     )
     shared = ((len(set(words) & set(content_words(title))), note_id) for note_id, title in titles)
-    return [note_id for count, note_id in shared if count >= most_of(words)][:limit]
+    return [note_id for count, note_id in shared if count >= most_of(words)][:_SIMILAR_TITLES]
 
 
 def _ranked(connection: SqlConnection, words: Words, where: NoteFilter, limit: int, now: float) -> list[Match]:
