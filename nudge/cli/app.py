@@ -314,7 +314,7 @@ def _run_group(ctx: click.Context) -> int:
     return int(ctx.invoke(load_command(_entry(f"{ctx.command.path} {ctx.command.alone}"))))
 
 
-def verb_advice(word: str, parent: str = "") -> str:
+def verb_advice(word: str, parent: str) -> str:
     """Return the advice for a verb that does not exist: the nearest name, else the help."""
     from difflib import get_close_matches
 

@@ -53,7 +53,7 @@ def empty_note(client: Client, project: str | None, note: str = "") -> str:
     return escape(f"no project is called {project} here; list them with: nudge sessions")
 
 
-def find_session(client: Client, word: str, project: str | None = None) -> str:
+def find_session(client: Client, word: str, project: str | None) -> str:
     """Return the id of a session. `word` is `last` (the last one of this project that is not empty), an id, or a unique
     beginning of one."""
     is_last = word == "last"
@@ -71,7 +71,7 @@ def find_session(client: Client, word: str, project: str | None = None) -> str:
     raise Usage(f"several sessions begin with {word!a}", f"one is {ids[0]}; list them with: nudge sessions")
 
 
-def _fetch(client: Client, ids: Sequence[int], project: str | None = None) -> list[dict[str, Any]]:
+def _fetch(client: Client, ids: Sequence[int], project: str | None) -> list[dict[str, Any]]:
     """Return whole observations, in the order of the ids."""
     portions = (ids[start : start + MAX_IDS] for start in range(0, len(ids), MAX_IDS))
     named = caller_params(project)

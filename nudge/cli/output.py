@@ -217,7 +217,7 @@ def report_error(error: NudgeError, *, verb: str, as_json: bool) -> int:
     return _EXIT_CODES.get(error.reason, EXIT_REFUSED)
 
 
-def report_usage(message: str, advice: str, verb: str | None = None) -> int:
+def report_usage(message: str, advice: str, verb: str | None) -> int:
     """Print one line about a wrong command line and what to type instead."""
     Console(as_json=False).note(escape(f"{f'nudge {verb}' if verb else 'nudge'}: {message}; {advice}"))
     return EXIT_USAGE
@@ -438,7 +438,7 @@ def value_kind(hint: Mapping[str, Any]) -> str:
     return escape(", ".join(str(detail) for detail in details if detail))
 
 
-def match_lines(styler: Styler, explain: Mapping[str, Any], *, components: bool = False) -> Iterator[str]:
+def match_lines(styler: Styler, explain: Mapping[str, Any], *, components: bool) -> Iterator[str]:
     """Yield the score and its reasons; with `components` also the parts of the score."""
     yield styler.paint("bold", "match:")
     yield f"  score: {explain['score']:.2f}"

@@ -99,7 +99,7 @@ def tier_text(styler: Styler, tier: str, width: int = 0) -> str:
     return styler.paint(_TIER_STYLES[tier], text) if tier in _TIER_STYLES else text
 
 
-def note_table(console: Console, notes: Sequence[Note], *, contents: bool = False) -> Iterator[str]:
+def note_table(console: Console, notes: Sequence[Note], *, contents: bool) -> Iterator[str]:
     """`m12  ████████░░  long  decision  2h ago  TITLE`; with `contents` the text of each in a line below.
 
     The score comes behind the id where there is one, and the namespace behind the age unless all have the same."""

@@ -287,10 +287,10 @@ def _refuse_if_taken(port: int | None) -> None:
 
 def spawn_detached(
     directory: str,
-    published: Endpoint | None = None,
+    published: Endpoint | None,
     *,
-    successor_of: str | None = None,
-    arguments: Sequence[str] = (),
+    successor_of: str | None,
+    arguments: Sequence[str],
 ) -> subprocess.Popen[bytes]:
     """Start `nudge serve --detach`: in its own session, with no inherited descriptor, in `/`, with a bare environment.
 

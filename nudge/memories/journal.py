@@ -100,7 +100,7 @@ def open_in_namespace(connection: SqlConnection, namespace: str) -> list[Attempt
     return _attempts(store.select(connection, f"{OPEN} AND n.namespace = ? ORDER BY n.id DESC", (namespace,)))
 
 
-def latest_in_session(connection: SqlConnection, session: str, namespace: str | None = None) -> Attempt | None:
+def latest_in_session(connection: SqlConnection, session: str, namespace: str | None) -> Attempt | None:
     condition = (
         f"n.kind = '{ATTEMPT}' AND n.attempt_session = ? AND (? IS NULL OR n.namespace = ?) ORDER BY n.id DESC LIMIT 1"
     )

@@ -81,7 +81,7 @@ def counts(connection: SqlConnection, now: float, hidden: Sequence[str] = ()) ->
     return [{"namespace": namespace, "count": count} for namespace, count in rows]
 
 
-def stats(connection: SqlConnection, now: float, hidden: Sequence[str] = ()) -> dict[str, Any]:
+def stats(connection: SqlConnection, now: float, hidden: Sequence[str]) -> dict[str, Any]:
     """Return counts of notes, links and archived notes outside of the `hidden` namespaces, and the database's size."""
     one = connection.execute
     shown = f"namespace NOT IN ({marks(hidden)})"

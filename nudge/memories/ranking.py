@@ -93,9 +93,7 @@ class Factors(NamedTuple):
         )
 
 
-def score(
-    factors: Factors, now: float, *, text: float | None, with_tier: bool = True, here: str | None = None
-) -> Score:
+def score(factors: Factors, now: float, *, text: float | None, with_tier: bool = True, here: str | None) -> Score:
     """Score a note. `text`: its text score in relation to the best of the query's matches, 0 to 1; None without a
     query. `here`: the caller's namespace, None where it is not known."""
     base, recency, kind, priority, access, confidence, tier, namespace = _score_parts(
@@ -105,7 +103,7 @@ def score(
     return Score(dict(zip(COMPONENTS, parts, strict=True)))
 
 
-def _total(factors: Factors, now: float, *, text: float, with_tier: bool, here: str | None = None) -> float:
+def _total(factors: Factors, now: float, *, text: float, with_tier: bool, here: str | None) -> float:
     """`score(...).total`, in a third of the time: most of what is ranked is not returned."""
     return sum(_score_parts(factors, now, text, with_tier, here))
 

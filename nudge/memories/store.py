@@ -287,7 +287,7 @@ def get_many(connection: SqlConnection, ids: Sequence[int], now: float) -> dict[
     return {note.id: note for note in map(_note, rows)}
 
 
-def namespaces_of(connection: SqlConnection, ids: Sequence[int], *, archived: bool = False) -> list[tuple[int, str]]:
+def namespaces_of(connection: SqlConnection, ids: Sequence[int], *, archived: bool) -> list[tuple[int, str]]:
     """Return id and namespace of the notes that exist, or that are in the archive."""
     table = "archived_notes" if archived else "notes"
     return connection.execute(f"SELECT id, namespace FROM {table} WHERE id IN ({marks(ids)})", tuple(ids)).fetchall()

@@ -188,7 +188,7 @@ def _open_attempts(connection: sqlite3.Connection, namespace: str | None, sessio
 
 
 def is_gone(
-    connection: sqlite3.Connection, session: str, updated_at: float, now: float, last_seen: float | None = None
+    connection: sqlite3.Connection, session: str, updated_at: float, now: float, last_seen: float | None
 ) -> bool:
     """Whether the session that owns an attempt has ended, or was not seen for half an hour. `last_seen` is when a
     server last saw it, None for a session that has ended.
