@@ -157,7 +157,7 @@ def count_segments(connection: SqlConnection) -> int:
 
 
 def merge_segments(connection: SqlConnection, *, begin: bool = False, pages: int | None = None) -> bool:
-    """Merge some pages of the index towards one segment, and return whether there is more to do; 64 pages take some
+    """Merge some pages of the index toward one segment, and return whether there is more to do; 64 pages take some
     milliseconds. `begin` makes all segments part of one merge."""
     before, pages = connection.total_changes, pages or _MERGED_PAGES
     connection.execute("INSERT INTO notes_fts(notes_fts, rank) VALUES ('merge', ?)", (-pages if begin else pages,))

@@ -76,7 +76,7 @@ def test_a_new_database_is_ready_and_private(opened: Callable[[], Database], pat
 
 
 def test_the_writer_is_set_up_to_lose_nothing(opened: Callable[[], Database]) -> None:
-    """Write-ahead log, full synchronisation, foreign keys, and deleted content overwritten."""
+    """Write-ahead log, full synchronization, foreign keys, and deleted content overwritten."""
 
     def settings(connection: sqlite3.Connection) -> list[Any]:
         pragmas = ("journal_mode", "synchronous", "foreign_keys", "secure_delete", "busy_timeout", "auto_vacuum")
