@@ -11,7 +11,7 @@ from nudge import limits
 from nudge.clock import SESSION, iso, parse_lifetime
 from nudge.errors import Invalid
 from nudge.hints.fields import (
-    fresh,
+    copy_json,
     parse_choice,
     parse_fraction,
     parse_list,
@@ -182,8 +182,8 @@ class Hint:
     def to_wire(self) -> dict[str, Any]:
         """The form that callers get. A copy, so that a change of the answer does not reach the store."""
         wire: dict[str, Any] = {
-            "value": self.value if isinstance(self.value, str) else fresh(self.value),
-            "meta": self._fresh_meta(),
+            "value": self.value if isinstance(self.value, str) else copy_json(self.value),
+            "meta": self._copy_meta(),
             "version": self.version,
             "created_at": iso(self.created_at),
             "updated_at": iso(self.updated_at),
@@ -194,13 +194,13 @@ class Hint:
             wire["use_count"] = self.use_count
         return wire
 
-    def _fresh_meta(self) -> dict[str, Any]:
-        """`fresh(self.meta)`, in a third of the time: only tags and scope are mutable."""
+    def _copy_meta(self) -> dict[str, Any]:
+        """`copy_json(self.meta)`, in a third of the time: only tags and scope are mutable."""
         meta = dict(self.meta)
         if "tags" in meta:
             meta["tags"] = list(meta["tags"])
         if "scope" in meta:
-            meta["scope"] = fresh(meta["scope"])
+            meta["scope"] = copy_json(meta["scope"])
         return meta
 
 
