@@ -36,7 +36,7 @@ from nudge.memories.attempts import (
     without_none,
 )
 from nudge.memories.note import ATTEMPT, Draft, Lifetimes, Note, rfc3339
-from nudge.memories.store import OPEN, SqlConnection, marks
+from nudge.memories.store import OPEN, SqlConnection, placeholders
 from nudge.text import quote, quote_name
 
 
@@ -59,7 +59,7 @@ class AttemptFilter:
             parts.append("n.namespace = ?")
             values.append(self.namespace)
         if self.hidden:
-            parts.append(f"n.namespace NOT IN ({marks(self.hidden)})")
+            parts.append(f"n.namespace NOT IN ({placeholders(self.hidden)})")
             values.extend(self.hidden)
         if self.status == OPEN_STATUS:
             parts.append("n.attempt_outcome IS NULL")

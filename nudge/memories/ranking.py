@@ -34,7 +34,7 @@ from nudge.memories.retrieval import (
     titles_alike,
     words_in,
 )
-from nudge.memories.store import LIVE, NoteFilter, SqlConnection, find_winners, get_many, marks
+from nudge.memories.store import LIVE, NoteFilter, SqlConnection, find_winners, get_many, placeholders
 from nudge.words import STOP_WORDS, content_words
 
 COMPONENTS = (
@@ -195,7 +195,7 @@ def similar_titles(connection: SqlConnection, note: Note, now: float) -> list[in
     alike = titles_alike(connection, words, note.draft.namespace)
     # With a plus: by the ids, not by the index of namespaces.
     titles = connection.execute(
-        f"SELECT n.id, n.title FROM notes n WHERE n.id IN ({marks(alike)}) AND {LIVE} AND n.id <> ?"
+        f"SELECT n.id, n.title FROM notes n WHERE n.id IN ({placeholders(alike)}) AND {LIVE} AND n.id <> ?"
         f" AND n.kind <> '{ATTEMPT}' AND +n.namespace = ? ORDER BY n.id DESC",
         (*alike, now, note.id, note.draft.namespace),
     )
