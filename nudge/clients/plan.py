@@ -177,7 +177,7 @@ def diff(change: FileChange) -> Iterator[str]:
     """Yield the lines of a unified diff. The lines around the change are redacted: they may hold another program's
     key."""
     before, after = ((text or "").splitlines() for text in (change.before, change.after))
-    name = config_files.shown(change.path)
+    name = config_files.display_path(change.path)
     old, new = ("/dev/null" if text is None else name for text in (change.before, change.after))
     for line in difflib.unified_diff(before, after, old, new, lineterm=""):
         yield redact(line) if line.startswith(" ") else line
@@ -230,7 +230,7 @@ def _clean(file: ConfigFile, text: str, mark: Mark | None) -> str | None:
 
 def _refusal(file: ConfigFile, error: Malformed) -> Invalid:
     line = f", line {error.line}" if error.line is not None else ""
-    name = config_files.shown(file.path)
+    name = config_files.display_path(file.path)
     return Invalid(f"{name}{line}: {error.problem}; nothing was changed; fix the file, then run nudge again")
 
 
@@ -241,7 +241,7 @@ def apply(changes: Sequence[FileChange], connected_files: ConnectedFiles) -> Non
     """Make all changes. Raises StorageFailed, and changes nothing, when a file was changed after the plan was made."""
     for change in changes:
         if config_files.read(change.path) != change.before:
-            name = config_files.shown(change.path)
+            name = config_files.display_path(change.path)
             raise StorageFailed(f"{name} has just been changed by another program; nothing was changed, try again")
     for change in changes:
         _apply(change, connected_files)
@@ -277,7 +277,7 @@ def _check_commands(change: FileChange) -> None:
     except Malformed:
         is_done = False
     if not is_done:
-        parts, name = " and ".join(change.file.parts), config_files.shown(change.path)
+        parts, name = " and ".join(change.file.parts), config_files.display_path(change.path)
         raise NudgeError(
             f"{' '.join(change.commands[-1])}: it reports success, but the {parts} is not in {name}; add it by hand, "
             f"as printed by: nudge connect {change.client} --print"

@@ -268,9 +268,9 @@ def test_a_plugin_of_somebody_else_is_not_overwritten(home: Path) -> None:
 def test_shown_paths_are_short(home: Path) -> None:
     """The home is a tilde, and only the home."""
     assert (
-        config_files.shown(str(home / "a")) == "~/a"
-        and config_files.shown("/etc/x") == "/etc/x"
-        and config_files.shown(str(home) + "x") == str(home) + "x"
+        config_files.display_path(str(home / "a")) == "~/a"
+        and config_files.display_path("/etc/x") == "/etc/x"
+        and config_files.display_path(str(home) + "x") == str(home) + "x"
     )
 
 
