@@ -70,7 +70,7 @@ class Machine:
             "content": content,
             "metadata": {},
         }
-        await database.write(lambda connection: store.record(connection, event))
+        await database.write(lambda connection: store.insert_event(connection, event))
         database.close()
 
     def database(self) -> Database:
@@ -175,7 +175,7 @@ def record(app: App, content: str, *, session: str = "old") -> None:
         "metadata": {},
     }
     assert app.history is not None
-    asyncio.run(app.history.write(lambda connection: store.record(connection, event)))
+    asyncio.run(app.history.write(lambda connection: store.insert_event(connection, event)))
 
 
 def test_what_was_told_is_kept(served: tuple[App, Ask]) -> None:
