@@ -272,7 +272,7 @@ def _disconnect(console: Console, chosen: Sequence[AgentClient]) -> list[FileCha
     changes = plan.disconnect(files, connected_files)
     _show_changes(console, changes)
     plan.apply(changes, connected_files)
-    plan.forget(files, connected_files)
+    plan.drop_stale_records(files, connected_files)
     return changes
 
 
