@@ -328,7 +328,7 @@ def main(words: Sequence[str], *, run_hook: Callable[[], int] | None = None) -> 
     """Run one command line and return its exit code. `run_hook` is what `nudge record` runs."""
     invocation = Invocation(run_hook=run_hook)
     if completion.COMPLETE_VARIABLE in os.environ:
-        return completion.answer(Root(), invocation)
+        return completion.print_candidates(Root(), invocation)
     return output.run_flushed(lambda: _run_reported(words, invocation))
 
 

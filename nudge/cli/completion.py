@@ -127,7 +127,7 @@ def script(shell: str) -> str:
     return _SHELLS[shell](click.Command("nudge"), {}, "nudge", COMPLETE_VARIABLE).source()
 
 
-def answer(root: click.Group, invocation: Invocation) -> int:
+def print_candidates(root: click.Group, invocation: Invocation) -> int:
     """Print the candidates for the command line that the shell describes in the environment. Never fails."""
     shell, _, instruction = os.environ[COMPLETE_VARIABLE].partition("_")
     if shell not in _SHELLS or instruction != "complete":

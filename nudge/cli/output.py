@@ -415,7 +415,7 @@ def _meta(hint: Mapping[str, Any]) -> Mapping[str, Any]:
     return meta if isinstance(meta, dict) else {}
 
 
-def scope_of(hint: Mapping[str, Any]) -> Mapping[str, Any]:
+def hint_scope(hint: Mapping[str, Any]) -> Mapping[str, Any]:
     scope = _meta(hint).get("scope")
     return scope if isinstance(scope, dict) else {}
 
@@ -426,7 +426,7 @@ def score_base(hint: Mapping[str, Any]) -> str:
     parts = [f"{name}={meta[name]}" for name in ("priority", "confidence") if name in meta]
     parts += [f"tags={','.join(meta['tags'])}"] if meta.get("tags") else []
     parts += [f"ttl={meta['ttl']}"] if "ttl" in meta else []
-    return escape(" ".join([*parts, f"scope={','.join(scope_of(hint)) or EVERYWHERE}"]))
+    return escape(" ".join([*parts, f"scope={','.join(hint_scope(hint)) or EVERYWHERE}"]))
 
 
 def value_kind(hint: Mapping[str, Any]) -> str:

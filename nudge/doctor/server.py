@@ -11,7 +11,7 @@ from shlex import quote
 from typing import Any
 
 from nudge import config, limits, paths
-from nudge.doctor.files import chmod, clear_leftovers, remove
+from nudge.doctor.files import chmod, remove, remove_leftovers
 from nudge.doctor.model import Finding, Snapshot, edit_command, fail, ok, warn
 from nudge.errors import SettingInvalid
 from nudge.ipc import endpoint, holder
@@ -126,7 +126,7 @@ def _stale_endpoint(snapshot: Snapshot, published: Endpoint) -> Finding:
     is_alive = holder.find_process(published.pid) is not None
     state = "now another program" if is_alive else "gone"
     message = f"stale: its server, generation {published.generation}, is {state} (pid {published.pid})"
-    return warn("endpoint", message, "nudge doctor --fix", clear_leftovers(snapshot.directory))
+    return warn("endpoint", message, "nudge doctor --fix", remove_leftovers(snapshot.directory))
 
 
 def check_socket(snapshot: Snapshot) -> Iterator[Finding]:
