@@ -100,7 +100,7 @@ class Resolution:
 
 
 @dataclass(frozen=True, slots=True)
-class Observed:
+class ObservedOutcome:
     """What the exit code of a command says about an attempt, and whether its agent was told. The command is only named
     by the id of its observation, so that a purge of the observation leaves no copy of it."""
 
@@ -146,7 +146,7 @@ class Attempt:
         observed = self.note.draft.metadata.get("observed")
         return str(observed.get("outcome")) if isinstance(observed, Mapping) else None
 
-    def was_told(self, observed: Observed) -> bool:
+    def was_told(self, observed: ObservedOutcome) -> bool:
         """Whether the agent was told this outcome before."""
         before = self.note.draft.metadata.get("observed")
         return self.observed == observed.status and bool(before and before.get("told"))

@@ -24,7 +24,7 @@ from nudge.memories.attempts import (
     OUTCOMES,
     RANKED_AS,
     Attempt,
-    Observed,
+    ObservedOutcome,
     Plan,
     Resolution,
     content_of,
@@ -193,7 +193,7 @@ def update(
     return _replace(connection, attempt, {**metadata, **changes}, iteration, now, counts=True)
 
 
-def note_outcome(connection: SqlConnection, attempt: Attempt, observed: Observed, now: float) -> Attempt:
+def note_outcome(connection: SqlConnection, attempt: Attempt, observed: ObservedOutcome, now: float) -> Attempt:
     """Store the outcome that a command shows for an open attempt. It does not resolve the attempt."""
     metadata = {**attempt.note.draft.metadata, "observed": observed.to_metadata(rfc3339(now))}
     return _replace(connection, attempt, metadata, None, now)

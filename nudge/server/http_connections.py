@@ -153,10 +153,10 @@ class HttpConnection(web.RequestHandler):
     ) -> web.StreamResponse:
         """Answer an error without quoting the request, as aiohttp's page and log line do: it may hold a secret."""
         if isinstance(exc, HttpProcessingError) or status < 500:
-            response = plain(400, "not a request that this server understands")
+            response = text_response(400, "not a request that this server understands")
         else:
             _log.error("request failed", exc_info=exc)
-            response = plain(500, "internal error; the server's log has the details")
+            response = text_response(500, "internal error; the server's log has the details")
         if request.writer.output_size > 0:
             raise ConnectionError("the answer has already begun")
         response.force_close()
@@ -170,7 +170,7 @@ def _make_request(message: Any, payload: Any, protocol: web.RequestHandler, writ
     return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=limits.MAX_BODY_BYTES)
 
 
-def plain(status: int, text: str, **headers: str) -> web.Response:
+def text_response(status: int, text: str, **headers: str) -> web.Response:
     """Return a response with one line of plain text."""
     return web.Response(
         status=status,

@@ -198,7 +198,7 @@ def _copy(
     """Merge the notes and links of the database at `source` into `target`: all, or those that are `visible`."""
     guard = app.session.settings.secret_guard
     with closing(open_readonly(source, limits.BUSY_TIMEOUT)) as notes:
-        if migrations.version(notes) != migrations.LATEST:
+        if migrations.read_version(notes) != migrations.LATEST:
             raise Invalid("is a database of another version of Nudge", field="path")
         notes.execute("BEGIN")  # reads one state of it, whatever is written meanwhile
         merge = Merge(target, app.now(), lifetimes_of(app), revived=False, is_refused=_is_secret if guard else None)
