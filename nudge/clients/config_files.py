@@ -128,7 +128,7 @@ class TomlFile:
     def wire(self, base: str, old: str) -> EditBuffer:
         del old
         buffer = EditBuffer(base)
-        toml_edit.add(buffer, self.servers_key, self.name, toml_edit.lines(self.server))
+        toml_edit.add(buffer, self.servers_key, self.name, toml_edit.render_entries(self.server))
         return buffer
 
     def clean(self, text: str) -> str | None:
