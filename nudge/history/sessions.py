@@ -281,7 +281,7 @@ class SessionRow:
 
     def is_at_work(self, now: float) -> bool:
         """Whether it is live, and ran a command, edited a file or got a prompt in the last two minutes. A session that
-        only answers questions is in nobody's way."""
+        only answers questions changes no file that another one works on."""
         is_prompted = bool(self.intents) and now - self.intents[-1].timestamp <= limits.PROMPTED_SECONDS
         return self.is_live(now) and (self._has_acted or is_prompted)
 

@@ -311,7 +311,7 @@ def changed_since(attempt: Attempt) -> Conflict:
 def _free_title(connection: SqlConnection, draft: Draft, now: float) -> Draft:
     """Return the draft of a lesson with a title that is free: a lesson of this title is updated, but a note of another
     kind keeps its title."""
-    other = store.find_namesake(connection, draft, now)
+    other = store.find_same_title(connection, draft, now)
     if other is None or other.draft.kind == LESSON:
         return draft
     suffix = f" (m{draft.metadata['attempt']})"

@@ -89,7 +89,7 @@ def store(connection: SqlConnection, draft: Draft, now: float, lifetimes: Lifeti
 
     An update never lowers the tier and keeps the higher priority; everything else is replaced.
     """
-    previous = find_namesake(connection, draft, now)
+    previous = find_same_title(connection, draft, now)
     if previous is None:
         return insert(connection, draft, now, expires_at=lifetimes.expiry(draft, now)), None
     tier = max(draft.tier, previous.draft.tier, key=TIERS.index)
@@ -335,7 +335,7 @@ def select(connection: SqlConnection, condition: str, values: Sequence[Any]) -> 
 
 def find_by_uid(connection: SqlConnection, uid: str, now: float) -> Note | None:
     """Return the note with this uid; an expired one is archived instead."""
-    return _or_archived(connection, next(select(connection, "n.uid = ?", (uid,)), None), now)
+    return _archive_if_expired(connection, next(select(connection, "n.uid = ?", (uid,)), None), now)
 
 
 def find_by_title(connection: SqlConnection, title: str, namespace: str) -> Note | None:
@@ -347,13 +347,13 @@ def find_by_title(connection: SqlConnection, title: str, namespace: str) -> Note
     return None if row is None else _note(row)
 
 
-def find_namesake(connection: SqlConnection, draft: Draft, now: float) -> Note | None:
+def find_same_title(connection: SqlConnection, draft: Draft, now: float) -> Note | None:
     """Return the note that has the draft's title; an expired one is archived instead, so that its title is free."""
     note = None if draft.kind == ATTEMPT else find_by_title(connection, draft.title, draft.namespace)
-    return _or_archived(connection, note, now)
+    return _archive_if_expired(connection, note, now)
 
 
-def _or_archived(connection: SqlConnection, note: Note | None, now: float) -> Note | None:
+def _archive_if_expired(connection: SqlConnection, note: Note | None, now: float) -> Note | None:
     if note is not None and note.expires_at is not None and note.expires_at <= now:
         archive_notes(connection, [note], "gc", now)
         return None
@@ -362,7 +362,7 @@ def _or_archived(connection: SqlConnection, note: Note | None, now: float) -> No
 
 def refuse_taken_title(connection: SqlConnection, draft: Draft, now: float, *but: int) -> None:
     """Raise Conflict when a note other than these has the title in the namespace."""
-    other = find_namesake(connection, draft, now)
+    other = find_same_title(connection, draft, now)
     if other is not None and other.id not in but:
         raise Conflict(f"note m{other.id} has this title in namespace {draft.namespace}", id=other.id)
 

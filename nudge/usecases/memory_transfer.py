@@ -153,8 +153,8 @@ def _merge(
     """Merge notes and links into the database and return the counts; a dry run does all the work and rolls it back."""
     merge.connection.execute("SAVEPOINT transfer")
     try:
-        merge.notes(notes)
-        merge.links(links)
+        merge.add_notes(notes)
+        merge.add_links(links)
     finally:
         if dry_run:
             merge.connection.execute("ROLLBACK TO transfer")

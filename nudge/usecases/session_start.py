@@ -187,7 +187,7 @@ def _open_attempts(connection: sqlite3.Connection, namespace: str | None, sessio
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
-def is_gone(
+def is_session_gone(
     connection: sqlite3.Connection, session: str, updated_at: float, now: float, last_seen: float | None
 ) -> bool:
     """Whether the session that owns an attempt has ended, or was not seen for half an hour. `last_seen` is when a
@@ -220,6 +220,6 @@ def attempts_at_start(
         row
         for row in rows
         if row["session"] != session
-        and is_gone(connection, row["session"], row["updated_at"], now, last_seen(row["session"]))
+        and is_session_gone(connection, row["session"], row["updated_at"], now, last_seen(row["session"]))
     ]
     return [{**orphans[0], "is_own": False, "others": len(orphans) - 1}] if orphans else []
