@@ -25,9 +25,8 @@ from nudge.hints.store import HintStore
 from nudge.locks import OwnerLock, is_free
 from nudge.repos import is_same_repo
 from nudge.storage import spool
-from nudge.storage.changelog import ChangeLog, LogContents, damaged_copies, keep_damaged, read_log
+from nudge.storage.changelog import LOG_FORMAT, ChangeLog, LogContents, damaged_copies, keep_damaged, read_log
 
-LOG_FORMAT = 1
 _Put = dict[str, Any]  # the record of a hint in the change log
 NO_SESSION = ""  # the session id in a log that holds only what outlived a forgotten session
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     LastSeen = Callable[[str], float | None]
 
-_STEPS = 1_000  # instructions of SQLite between two checks of the time
+_STEPS_PER_CHECK = 1_000  # instructions of SQLite between two checks of the time
 _NOTE_KINDS = ("decision", "lesson")
 _OPEN_ATTEMPTS = (
     "SELECT id, title, json_extract(metadata, '$.prediction'), attempt_session, updated_at FROM notes"
@@ -66,7 +66,7 @@ def build_offline_digest(
 
 def _limit_time(connection: sqlite3.Connection) -> None:
     until = time.monotonic() + limits.OFFLINE_READ_TIMEOUT
-    connection.set_progress_handler(lambda: time.monotonic() > until, _STEPS)
+    connection.set_progress_handler(lambda: time.monotonic() > until, _STEPS_PER_CHECK)
 
 
 def _hints(environ: Mapping[str, str], settings: Settings, context: Context) -> list[dict[str, Any]]:
