@@ -19,8 +19,6 @@ from nudge.ipc.client import Client
 from nudge.text import escape, format_span
 from nudge.usecases.visibility import visible_here
 
-MAX_IDS = 50  # observations in one request
-
 _type_option = option(
     "--type",
     "obs_type",
@@ -73,7 +71,8 @@ def find_session(client: Client, word: str, project: str | None) -> str:
 
 def _fetch(client: Client, ids: Sequence[int], project: str | None) -> list[dict[str, Any]]:
     """Return whole observations, in the order of the ids."""
-    portions = (ids[start : start + MAX_IDS] for start in range(0, len(ids), MAX_IDS))
+    most = limits.MAX_OBSERVATION_IDS
+    portions = (ids[start : start + most] for start in range(0, len(ids), most))
     named = caller_params(project)
     return [
         row for portion in portions for row in client.call("nudge.get_observations", {**named, "ids": list(portion)})
