@@ -32,7 +32,7 @@ from nudge.errors import Invalid, NotFound, NudgeError, StorageFailed
 from nudge.text import escape, format_size
 from nudge.usecases import owned_files
 
-_SESSIONS = 50
+_SESSIONS_READ = 50
 _SCAN = ("scan", "set hints from the manifests of the repo you are in")
 _BACKFILL = ("backfill", "record past sessions from Claude Code transcripts")
 _client_argument = click.argument(
@@ -203,7 +203,7 @@ def _client_row(client: AgentClient, events: Mapping[str, int] | None) -> dict[s
 def _last_events(invocation: Invocation) -> dict[str, int] | None:
     """Return the time of the last event of each client; None when no server is running."""
     try:
-        sessions = invocation.client().call("nudge.sessions", {"limit": _SESSIONS}, start=False)
+        sessions = invocation.client().call("nudge.sessions", {"limit": _SESSIONS_READ}, start=False)
     except NudgeError:
         return None
     latest: dict[str, int] = {}

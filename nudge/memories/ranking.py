@@ -231,7 +231,7 @@ _SENTENCE_THRESHOLD = 1.25 * _PROMPT_THRESHOLD  # for one sentence of a longer p
 _LEAST_SHARE = 0.3  # of the prompt's weight
 _LEAST_WORDS, _LEAST_SENTENCE_WORDS = 2, 3
 _SENTENCES = 4
-_RECALLED = 3  # of one recall
+_RECALLED_NOTES = 3  # of one recall
 _MOST_WORDS = 32
 _OTHER_NOTES = 50  # assumed beside those there are: in a store of three notes every word would be frequent
 _MOST_COUNTED = 2_000  # notes with a word: beyond, its weight is next to nothing
@@ -272,7 +272,7 @@ def relevant_notes(
     weigh = _WordWeights(connection, where.namespaces)
     best: dict[int, RelevantNote] = {}
     for words, least_words, threshold in _parts_of_prompt(prompt):
-        for match in recall(connection, " ".join(words), where, _RECALLED, now):
+        for match in recall(connection, " ".join(words), where, _RECALLED_NOTES, now):
             candidate = weigh.relevance(match.note, words)
             if candidate.score < threshold or len(candidate.words) < least_words:
                 continue

@@ -79,7 +79,7 @@ class Listener:
 class HttpConnection(web.RequestHandler):
     """aiohttp's connection. It has `limits.TOKEN_TIMEOUT` seconds to show the token, or it is cut off."""
 
-    __slots__ = ("_listener", "_reaper", "_unsent", "authenticated", "busy")
+    __slots__ = ("_listener", "_token_timer", "_unsent", "authenticated", "busy")
 
     def __init__(self, listener: Listener, server: web.Server, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(
@@ -95,7 +95,7 @@ class HttpConnection(web.RequestHandler):
         self._listener = listener
         self.authenticated = self.busy = False
         self._unsent = b""
-        self._reaper = loop.call_later(limits.TOKEN_TIMEOUT, self.abort)
+        self._token_timer = loop.call_later(limits.TOKEN_TIMEOUT, self.abort)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
@@ -103,7 +103,7 @@ class HttpConnection(web.RequestHandler):
         self._listener.register(self)
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        self._reaper.cancel()
+        self._token_timer.cancel()
         self._listener.unregister(self)
         super().connection_lost(exc)
 
@@ -118,7 +118,7 @@ class HttpConnection(web.RequestHandler):
 
     def authenticate(self) -> None:
         self.authenticated = True
-        self._reaper.cancel()
+        self._token_timer.cancel()
         self._listener.mark_authenticated(self)
 
     def send(self, answer: bytes, *, soon: bool) -> None:
