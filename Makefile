@@ -34,7 +34,7 @@ test: $(INSTALLED_DEV) ## Lint, types and the test suite
 	$(BIN)/python -m mypy
 	$(BIN)/python -m pytest -n 6 --dist loadfile --no-loadscope-reorder
 
-crash: $(INSTALLED_DEV) ## Kill, stop and starve real servers; prints figures for each scenario
+crash: $(INSTALLED_DEV) ## Kill and suspend real servers, run them without disk space or descriptors; prints figures
 	$(BIN)/python -m tests.crash
 
 soak: $(INSTALLED_DEV) ## The same for much longer, then random input for much longer

@@ -62,7 +62,7 @@ class Context:
                 setattr(context, name, parse(value, f"{field}.{name}"))
         return context
 
-    def merged(self, defaults: Context) -> Context:
+    def with_defaults(self, defaults: Context) -> Context:
         """This context, with unknown fields taken from `defaults`."""
         if defaults is NO_CONTEXT:
             return self

@@ -18,7 +18,7 @@ from nudge.errors import Invalid, NudgeError, RemoteError, StorageFailed, Unavai
 from nudge.history.extract import cut_unclosed_block, event_paths, extract, is_complete, locate
 from nudge.ipc import endpoint
 from nudge.ipc.client import Request, exchange
-from nudge.ipc.connection import Connection, Lost
+from nudge.ipc.connection import Connection, ConnectionLost
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -348,7 +348,7 @@ class _PrimaryLink:
     def _connect(self) -> Connection:
         published = endpoint.read(self._directory)
         if published is None or published.state != endpoint.READY:
-            raise Lost
+            raise ConnectionLost
         connection = Connection(published, endpoint.read_token(self._directory))
         connection.queue_hello(self._client.name)
         self.is_older = endpoint.is_newer(__version__, published.version or "")

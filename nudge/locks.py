@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _OPEN_FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
 # Seconds; a probe holds a shared lock for an instant, longer only when its process gets no processor time.
-_PAST_PROBES = 0.5
+_PROBE_TIMEOUT = 0.5
 _POLL = 0.001  # seconds
 _CLAIM = ".claim"
 
@@ -67,7 +67,7 @@ class Flock:
     def acquire_past_probes(self) -> bool:
         """Take the lock exclusively, waiting a moment for the shared locks of processes that only probe it. Return
         False when another process holds it exclusively."""
-        poll_until(lambda: self.acquire() or not _has_no_owner(self.path), _PAST_PROBES, _POLL)
+        poll_until(lambda: self.acquire() or not _has_no_owner(self.path), _PROBE_TIMEOUT, _POLL)
         return self.fd is not None
 
     def release(self) -> None:
@@ -117,7 +117,7 @@ class OwnerLock:
 
         lock = filelock.FileLock(
             self.path,
-            timeout=_PAST_PROBES,
+            timeout=_PROBE_TIMEOUT,
             mode=0o600,
             thread_local=False,  # taken at the start, released by whichever thread closes
             poll_interval=_POLL,

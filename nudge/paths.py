@@ -83,9 +83,9 @@ def runtime_dir(environ: Mapping[str, str] = os.environ) -> str:
     return _path_variable(environ, "NUDGE_RUNTIME_DIR") or os.path.join(_plain_directory("state"), machine_tag())
 
 
-def lock_file(environ: Mapping[str, str] = os.environ) -> str:
+def lock_file() -> str:
     """Return the lock that makes a process PRIMARY."""
-    return os.path.join(runtime_dir(environ), LOCK)
+    return os.path.join(runtime_dir(), LOCK)
 
 
 def config_file(environ: Mapping[str, str] = os.environ) -> str:

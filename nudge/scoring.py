@@ -25,13 +25,11 @@ def saturation(uses: float) -> float:
     return 1.0 - exp(-max(uses, 0.0) / USES_TO_SATURATE)
 
 
-def explain(
-    matched: bool, score: float | None, components: Mapping[str, float], reasons: Sequence[str]
-) -> dict[str, Any]:
+def explain(score: float, components: Mapping[str, float], reasons: Sequence[str]) -> dict[str, Any]:
     """Return `{"matched", "score", "components", "reasons"}`, with rounded numbers to save tokens."""
     return {
-        "matched": matched,
-        "score": None if score is None else round(score, 4),
+        "matched": True,
+        "score": round(score, 4),
         "components": {name: round(part, 4) for name, part in components.items()},
         "reasons": list(reasons[:MAX_REASONS]),
     }

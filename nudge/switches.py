@@ -21,7 +21,7 @@ FILE = "switches.json"
 _TRUE = ("1", "true", "yes", "on")
 
 
-class Off:
+class OffReason:
     """Why nothing is recorded (as the clause after "since"), where (as the words after "off"), and the command that
     turns recording on."""
 
@@ -44,16 +44,16 @@ class Switches:
     def covers(self, context: Context) -> bool:
         return self.all or any(_covers(key, context) for key in self.projects)
 
-    def why(self, context: Context) -> Off | None:
+    def why(self, context: Context) -> OffReason | None:
         """Return the reason why recording is off in a context, and the command that turns it on; None when it is on."""
         if self.all:
-            return Off("it is off everywhere", "nudge on --all", "everywhere")
+            return OffReason("it is off everywhere", "nudge on --all", "everywhere")
         covering = [key for key in self.projects if _covers(key, context)]
         above = sorted(key for key in covering if not _is_own(key, context))
         own = ["nudge on"] if len(covering) > len(above) else []
         if not above:
-            return Off("it is off for this project", own[0], "in this project") if own else None
-        return Off(
+            return OffReason("it is off for this project", own[0], "in this project") if own else None
+        return OffReason(
             f"it is off for all of {above[0]}",
             " && ".join([*(f"(cd {_quoted(directory)} && nudge on)" for directory in above), *own]),
             f"in all of {above[0]}",
@@ -109,7 +109,7 @@ def turn_on(directory: str, context: Context | None) -> Switches:
         return _save(directory, left)
 
 
-def still_off(off: Off) -> Invalid:
+def still_off(off: OffReason) -> Invalid:
     return Invalid(f"recording stays off here, since {off.reason}; turn it on with: {off.fix}")
 
 
@@ -156,34 +156,34 @@ def is_off(environ: Mapping[str, str], directory: str, context: Context, event_p
     return settings.off or any(is_ignored(path, settings.ignore) for path in event_paths if path)
 
 
-def why_off(environ: Mapping[str, str], directory: str, context: Context) -> Off | None:
+def why_off(environ: Mapping[str, str], directory: str, context: Context) -> OffReason | None:
     """Return why nothing is recorded in a context; None where events are recorded, except those about ignored paths."""
     return why_off_for_this_run(environ) or load(directory).why(context) or why_off_by_settings(environ, context)
 
 
-def why_off_for_this_run(environ: Mapping[str, str]) -> Off | None:
-    return Off("NUDGE_OFF is set", "unset NUDGE_OFF") if is_off_for_this_run(environ) else None
+def why_off_for_this_run(environ: Mapping[str, str]) -> OffReason | None:
+    return OffReason("NUDGE_OFF is set", "unset NUDGE_OFF") if is_off_for_this_run(environ) else None
 
 
-def why_off_by_settings(environ: Mapping[str, str], context: Context) -> Off | None:
+def why_off_by_settings(environ: Mapping[str, str], context: Context) -> OffReason | None:
     from nudge import config
     from nudge.security.patterns import is_ignored  # late: a hook imports this module, and asks `is_off`
 
     settings, edit = config.load(environ), _edit_command(environ)
     if settings.off:
-        return Off("the settings say so (`off`)", edit)
+        return OffReason("the settings say so (`off`)", edit)
     glob = next((glob for glob in settings.ignore if context.cwd and is_ignored(context.cwd, (glob,))), None)
     if glob is None:
         return None
-    return Off(
+    return OffReason(
         f"this directory is one to ignore ({glob})", "unset NUDGE_IGNORE" if environ.get("NUDGE_IGNORE") else edit
     )
 
 
-def off_by_error(error: SettingInvalid, environ: Mapping[str, str]) -> Off:
+def off_by_error(error: SettingInvalid, environ: Mapping[str, str]) -> OffReason:
     """Return why nothing is recorded when the settings cannot be read, and how to correct what the error names: a
     variable, or a key in the file."""
-    return Off(error.message, f"unset {error.field}" if error.field in environ else _edit_command(environ))
+    return OffReason(error.message, f"unset {error.field}" if error.field in environ else _edit_command(environ))
 
 
 def _edit_command(environ: Mapping[str, str]) -> str:

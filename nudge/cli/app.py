@@ -314,7 +314,7 @@ def _run_group(ctx: click.Context) -> int:
     return int(ctx.invoke(load_command(_entry(f"{ctx.command.path} {ctx.command.alone}"))))
 
 
-def verb_advice(word: str, parent: str = "") -> str:
+def verb_advice(word: str, parent: str) -> str:
     """Return the advice for a verb that does not exist: the nearest name, else the help."""
     from difflib import get_close_matches
 
@@ -328,7 +328,7 @@ def main(words: Sequence[str], *, run_hook: Callable[[], int] | None = None) -> 
     """Run one command line and return its exit code. `run_hook` is what `nudge record` runs."""
     invocation = Invocation(run_hook=run_hook)
     if completion.COMPLETE_VARIABLE in os.environ:
-        return completion.answer(Root(), invocation)
+        return completion.print_candidates(Root(), invocation)
     return output.run_flushed(lambda: _run_reported(words, invocation))
 
 

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from nudge.ipc.client import Client
 
 COMPLETE_VARIABLE = "_NUDGE_COMPLETE"
-_SESSIONS = 20
-_NOTES = 50
+_SESSIONS_OFFERED = 20
+_NOTES_OFFERED = 50
 
 # The name of a hint is untrusted text: bash must insert it quoted. Bash also splits words at `:`, `=` and `@`, so the
 # part before the last of them is cut off. The whole line is passed on, since COMP_WORDS is split at those too.
@@ -127,7 +127,7 @@ def script(shell: str) -> str:
     return _SHELLS[shell](click.Command("nudge"), {}, "nudge", COMPLETE_VARIABLE).source()
 
 
-def answer(root: click.Group, invocation: Invocation) -> int:
+def print_candidates(root: click.Group, invocation: Invocation) -> int:
     """Print the candidates for the command line that the shell describes in the environment. Never fails."""
     shell, _, instruction = os.environ[COMPLETE_VARIABLE].partition("_")
     if shell not in _SHELLS or instruction != "complete":
@@ -199,7 +199,7 @@ def _explained_names(client: Client, ctx: click.Context, incomplete: str) -> Nam
 
 def _session_ids(client: Client, *_: object) -> Names:
     yield "last", "the last session"
-    for session in client.call("nudge.sessions", {"project": None, "limit": _SESSIONS}, start=False):
+    for session in client.call("nudge.sessions", {"project": None, "limit": _SESSIONS_OFFERED}, start=False):
         yield session["session_id"][:8], _describe(session)
 
 
@@ -224,11 +224,11 @@ def _namespace_names(client: Client, *_: object) -> Names:
 
 
 def _note_ids(client: Client, *_: object) -> Names:
-    return _titles(client.call("nudge.memory_list", {"limit": _NOTES}, start=False))
+    return _titles(client.call("nudge.memory_list", {"limit": _NOTES_OFFERED}, start=False))
 
 
 def _archived_ids(client: Client, *_: object) -> Names:
-    return _titles(client.call("nudge.memory_archive_list", {"limit": _NOTES}, start=False))
+    return _titles(client.call("nudge.memory_archive_list", {"limit": _NOTES_OFFERED}, start=False))
 
 
 def _titles(result: dict[str, Any]) -> Names:
@@ -245,7 +245,7 @@ def _attempts(client: Client, **filters: Any) -> Iterator[dict[str, Any]]:
     """Return attempts of all projects, the open ones first."""
     here = context.resolve().project  # attempts of a private project are listed only in it
     where = {"project": None} | ({} if here is None else {"context": {"project": here}})
-    result = client.call("nudge.list_ghap_entries", {**where, **filters, "limit": _NOTES}, start=False)
+    result = client.call("nudge.list_ghap_entries", {**where, **filters, "limit": _NOTES_OFFERED}, start=False)
     return iter(result["entries"])
 
 

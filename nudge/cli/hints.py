@@ -284,7 +284,7 @@ def _hint_lines(styler: Styler, entries: list[dict[str, Any]]) -> Iterator[str]:
     for entry in entries:
         key = output.pad(escape(entry["key"]), width)
         value = styler.clip(output.value_text(entry["hint"]), width + 4)
-        scope = output.scope_text(output.scope_of(entry["hint"]))
+        scope = output.scope_text(output.hint_scope(entry["hint"]))
         if entry["eligible"]:
             yield f"{styler.paint('green', styler.symbol('●'))} {styler.paint('bold', key)}  {value}"
         else:
@@ -362,7 +362,7 @@ def _confirm_variants(invocation: Invocation, component: str, key: str) -> bool:
 
 
 def _scopes_text(variants: list[dict[str, Any]]) -> str:
-    return "; ".join(output.scope_text(output.scope_of(variant)) for variant in variants)
+    return "; ".join(output.scope_text(output.hint_scope(variant)) for variant in variants)
 
 
 # scan

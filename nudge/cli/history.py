@@ -19,8 +19,6 @@ from nudge.ipc.client import Client
 from nudge.text import escape, format_span
 from nudge.usecases.visibility import visible_here
 
-MAX_IDS = 50  # observations in one request
-
 _type_option = option(
     "--type",
     "obs_type",
@@ -53,7 +51,7 @@ def empty_note(client: Client, project: str | None, note: str = "") -> str:
     return escape(f"no project is called {project} here; list them with: nudge sessions")
 
 
-def find_session(client: Client, word: str, project: str | None = None) -> str:
+def find_session(client: Client, word: str, project: str | None) -> str:
     """Return the id of a session. `word` is `last` (the last one of this project that is not empty), an id, or a unique
     beginning of one."""
     is_last = word == "last"
@@ -71,9 +69,10 @@ def find_session(client: Client, word: str, project: str | None = None) -> str:
     raise Usage(f"several sessions begin with {word!a}", f"one is {ids[0]}; list them with: nudge sessions")
 
 
-def _fetch(client: Client, ids: Sequence[int], project: str | None = None) -> list[dict[str, Any]]:
+def _fetch(client: Client, ids: Sequence[int], project: str | None) -> list[dict[str, Any]]:
     """Return whole observations, in the order of the ids."""
-    portions = (ids[start : start + MAX_IDS] for start in range(0, len(ids), MAX_IDS))
+    most = limits.MAX_OBSERVATION_IDS
+    portions = (ids[start : start + most] for start in range(0, len(ids), most))
     named = caller_params(project)
     return [
         row for portion in portions for row in client.call("nudge.get_observations", {**named, "ids": list(portion)})

@@ -38,7 +38,7 @@ _NO_ATTEMPT = (
     "there is no attempt in this project yet; an agent starts one with start_ghap, you with: nudge journal start"
 )
 _NO_CATEGORY = "other"  # the category of a root cause that was given without one
-_CLOSE = 0.1  # largest difference of predicted and observed shares that is shown in green
+_GREEN_DIFFERENCE = 0.1  # largest difference of predicted and observed shares that is shown in green
 
 
 def _id_argument(complete: completion.Complete) -> Callable[[params.F], params.F]:
@@ -332,7 +332,7 @@ def _calibration_lines(styler: Styler, result: Mapping[str, Any]) -> Iterator[st
     for row, (domain, *numbers) in zip([None, *rows], cells, strict=True):
         texts = [number.rjust(width) for number, width in zip(numbers, widths[1:], strict=True)]
         if row is not None and "observed" in row and "predicted" in row:
-            is_close = abs(row["observed"] - row["predicted"]) <= _CLOSE
+            is_close = abs(row["observed"] - row["predicted"]) <= _GREEN_DIFFERENCE
             texts[1] = styler.paint("green" if is_close else "yellow", texts[1])
         line = "  ".join([output.pad(escape(domain), widths[0]), *texts])
         yield line if row is not None else styler.paint("dim", line)

@@ -212,7 +212,7 @@ def report_error(error: NudgeError, *, verb: str, as_json: bool) -> int:
     return _EXIT_CODES.get(error.reason, EXIT_REFUSED)
 
 
-def report_usage(message: str, advice: str, verb: str | None = None) -> int:
+def report_usage(message: str, advice: str, verb: str | None) -> int:
     """Print one line about a wrong command line and what to type instead."""
     Console(as_json=False).note(escape(f"{f'nudge {verb}' if verb else 'nudge'}: {message}; {advice}"))
     return EXIT_USAGE
@@ -404,7 +404,7 @@ def _meta(hint: Mapping[str, Any]) -> Mapping[str, Any]:
     return meta if isinstance(meta, dict) else {}
 
 
-def scope_of(hint: Mapping[str, Any]) -> Mapping[str, Any]:
+def hint_scope(hint: Mapping[str, Any]) -> Mapping[str, Any]:
     scope = _meta(hint).get("scope")
     return scope if isinstance(scope, dict) else {}
 
@@ -415,7 +415,7 @@ def score_base(hint: Mapping[str, Any]) -> str:
     parts = [f"{name}={meta[name]}" for name in ("priority", "confidence") if name in meta]
     parts += [f"tags={','.join(meta['tags'])}"] if meta.get("tags") else []
     parts += [f"ttl={meta['ttl']}"] if "ttl" in meta else []
-    return escape(" ".join([*parts, f"scope={','.join(scope_of(hint)) or EVERYWHERE}"]))
+    return escape(" ".join([*parts, f"scope={','.join(hint_scope(hint)) or EVERYWHERE}"]))
 
 
 def value_kind(hint: Mapping[str, Any]) -> str:
@@ -427,7 +427,7 @@ def value_kind(hint: Mapping[str, Any]) -> str:
     return escape(", ".join(str(detail) for detail in details if detail))
 
 
-def match_lines(styler: Styler, explain: Mapping[str, Any], *, components: bool = False) -> Iterator[str]:
+def match_lines(styler: Styler, explain: Mapping[str, Any], *, components: bool) -> Iterator[str]:
     """Yield the score and its reasons; with `components` also the parts of the score."""
     yield styler.paint("bold", "match:")
     yield f"  score: {explain['score']:.2f}"

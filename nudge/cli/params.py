@@ -34,8 +34,9 @@ class Option(click.Option):
         self.section = section
 
 
-class Parsed(click.ParamType[Any]):
-    """A value made by a plain function; its ValueError is the usage error. `choices` are offered by completion."""
+class FunctionType(click.ParamType[Any]):
+    """A parameter type with a function that parses its values; the ValueError of that function is the usage error.
+    `choices` are offered by completion."""
 
     def __init__(self, name: str, parse: Callable[[str], Any], choices: Sequence[str] = ()) -> None:
         self.name, self._parse, self._choices = name, parse, choices
@@ -176,29 +177,29 @@ def parse_metadata(text: str) -> dict[str, Any]:
     return metadata
 
 
-WHOLE = Parsed("integer", plain.parse_whole)
-COUNT = Parsed("count", parse_count)
-NUMBER = Parsed("number", parse_number)
-PORT = Parsed("port", plain.parse_port)
-PAIR = Parsed("pair", parse_pair)
-LIST = Parsed("list", plain.parse_list)
-GLOBS = Parsed("globs", parse_globs)
-SYSTEMS = Parsed("systems", parse_systems, context.OS_NAMES)
-ID = Parsed("id", parse_id)
-NOTE_ID = Parsed("id", parse_note_id)
-NOTE_IDS = Parsed("ids", parse_note_ids)
-TIME = Parsed("time", parse_time)
-UTC_TIME = Parsed("time", parse_utc)
-EXPIRY = Parsed("time", parse_expiry)
-DAYS = Parsed("days", parse_days)
-METADATA = Parsed("metadata", parse_metadata)
+WHOLE = FunctionType("integer", plain.parse_whole)
+COUNT = FunctionType("count", parse_count)
+NUMBER = FunctionType("number", parse_number)
+PORT = FunctionType("port", plain.parse_port)
+PAIR = FunctionType("pair", parse_pair)
+LIST = FunctionType("list", plain.parse_list)
+GLOBS = FunctionType("globs", parse_globs)
+SYSTEMS = FunctionType("systems", parse_systems, context.OS_NAMES)
+ID = FunctionType("id", parse_id)
+NOTE_ID = FunctionType("id", parse_note_id)
+NOTE_IDS = FunctionType("ids", parse_note_ids)
+TIME = FunctionType("time", parse_time)
+UTC_TIME = FunctionType("time", parse_utc)
+EXPIRY = FunctionType("time", parse_expiry)
+DAYS = FunctionType("days", parse_days)
+METADATA = FunctionType("metadata", parse_metadata)
 
 
 def option(*names: str, **attributes: Any) -> Callable[[F], F]:
     return click.option(*names, cls=Option, **attributes)
 
 
-def list_option(*names: str, type: Parsed, **attributes: Any) -> Callable[[F], F]:
+def list_option(*names: str, type: FunctionType, **attributes: Any) -> Callable[[F], F]:
     """An option that may be repeated, each time with a list; its value is one list, or None when it is not used."""
 
     def join(_: click.Context, __: click.Parameter, values: Sequence[list[str]]) -> list[str] | None:

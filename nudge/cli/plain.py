@@ -297,7 +297,7 @@ def _about_lines(styler: Styler, hint: dict[str, Any]) -> Iterator[str]:
     last_used = f" (last {hint['last_used_at']})" if "last_used_at" in hint else ""
     yield styler.paint("bold", "about:")
     yield f"  {output.score_base(hint)}"
-    yield f"  scope: {output.scope_text(output.scope_of(hint))}"
+    yield f"  scope: {output.scope_text(output.hint_scope(hint))}"
     uses = output.count(hint.get("use_count", 0), "time")
     failures = f", failed {output.count(hint['failure_count'], 'time')}" if "failure_count" in hint else ""
     yield f"  v{hint['version']}, set {hint['updated_at']}{created}, worked {uses}{last_used}{failures}"
@@ -335,7 +335,7 @@ def _set_lines(
     yield styler.done(f"saved {styler.paint('bold', output.hint_name(component, key))} (v{hint['version']})")
     yield f"  score base: {output.score_base(hint)}"
     default = " (this repo; --global for everywhere)" if is_default_repo else ""
-    yield f"  scope: {output.scope_text(output.scope_of(hint))}{default}"
+    yield f"  scope: {output.scope_text(output.hint_scope(hint))}{default}"
     yield f"  kept: {escape(kept)}"
 
 

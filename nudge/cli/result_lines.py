@@ -22,7 +22,7 @@ Observation = dict[str, Any]
 MINUTES = "%Y-%m-%d %H:%M"
 
 _DATE_TIME = "%Y-%m-%d %H:%M:%S"
-_PRIORITIES = 10
+_BAR_WIDTH = 10  # one column for each priority
 _SCORE_BAR = 20  # columns of the longest part of a score
 _EIGHTHS = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")
 _STRONG, _MIDDLING = 8, 5  # priorities that are green, yellow; the others are red
@@ -86,12 +86,12 @@ def _priority_bar(console: Console, priority: int) -> str:
     if not console.is_terminal:
         return str(priority)
     style = "green" if priority >= _STRONG else "yellow" if priority >= _MIDDLING else "red"
-    return console.styler.paint(style, _bar(console.styler, priority, _PRIORITIES))
+    return console.styler.paint(style, _bar(console.styler, priority))
 
 
-def _bar(styler: Styler, filled: int, width: int) -> str:
-    filled = min(max(filled, 0), width)
-    return styler.symbol("█") * filled + styler.symbol("░") * (width - filled)
+def _bar(styler: Styler, filled: int) -> str:
+    filled = min(max(filled, 0), _BAR_WIDTH)
+    return styler.symbol("█") * filled + styler.symbol("░") * (_BAR_WIDTH - filled)
 
 
 def tier_text(styler: Styler, tier: str, width: int = 0) -> str:
@@ -99,7 +99,7 @@ def tier_text(styler: Styler, tier: str, width: int = 0) -> str:
     return styler.paint(_TIER_STYLES[tier], text) if tier in _TIER_STYLES else text
 
 
-def note_table(console: Console, notes: Sequence[Note], *, contents: bool = False) -> Iterator[str]:
+def note_table(console: Console, notes: Sequence[Note], *, contents: bool) -> Iterator[str]:
     """`m12  ████████░░  long  decision  2h ago  TITLE`; with `contents` the text of each in a line below.
 
     The score comes behind the id where there is one, and the namespace behind the age unless all have the same."""
@@ -119,7 +119,7 @@ def note_table(console: Console, notes: Sequence[Note], *, contents: bool = Fals
     ]
     widths = [output.widest(column) for column in zip(*cells, strict=True)]
     for note, (name, score, priority, tier, kind, age, namespace) in zip(notes, cells, strict=True):
-        bar_width = _PRIORITIES if console.is_terminal else widths[2]
+        bar_width = _BAR_WIDTH if console.is_terminal else widths[2]
         bar = _priority_bar(console, note["priority"]) if console.is_terminal else output.pad(priority, bar_width)
         taken = sum(widths) - widths[2] + bar_width + 10
         yield (
@@ -208,7 +208,7 @@ def note_stats_lines(console: Console, result: Mapping[str, Any]) -> Iterator[st
     tiers = {row["tier"]: row["count"] for row in result["by_tier"]}
     most = max(tiers.values(), default=0)
     for tier, number in tiers.items():
-        bar = f"{_bar(styler, -(-number * _PRIORITIES // most), _PRIORITIES)}  " if console.is_terminal else ""
+        bar = f"{_bar(styler, -(-number * _BAR_WIDTH // most))}  " if console.is_terminal else ""
         yield f"  {tier_text(styler, tier, 5)}  {bar}{number:,}"
     if result["by_namespace"]:
         yield styler.paint("bold", "namespaces")

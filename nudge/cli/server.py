@@ -12,7 +12,7 @@ from nudge import switches as switch
 from nudge.cli import output, params
 from nudge.cli.app import verb
 from nudge.cli.output import EXIT_NO_SERVER, EXIT_OK, EXIT_REFUSED, Console, Styler
-from nudge.cli.params import Parsed, option
+from nudge.cli.params import FunctionType, option
 from nudge.cli.plain import Invocation
 from nudge.cli.prompts import ask, can_ask, yes_option
 from nudge.clock import poll_until
@@ -56,7 +56,7 @@ def _setting_option(setting: Setting) -> Callable[[Any], Any]:
     unit = {int: "N", float: "SECONDS"}.get(type(setting.default), setting.name.rpartition("_")[2].upper())
     if setting.default:
         help = f"{help[:-1]} (default: {setting.default:{'.0f' if isinstance(setting.default, float) else ''}})."
-    return option(setting.flag, setting.name, type=Parsed("setting", check), metavar=unit, help=help, **section)
+    return option(setting.flag, setting.name, type=FunctionType("setting", check), metavar=unit, help=help, **section)
 
 
 @verb("serve", "nudge serve", "nudge serve --http-only --port 9000", "claude mcp add nudge -- nudge serve")
@@ -129,7 +129,7 @@ def _member_differences(answer: Status) -> Iterator[str]:
             yield f"{member.get('client')} (pid {member.get('pid')}): {line}"
 
 
-def _why_off() -> switch.Off | None:
+def _why_off() -> switch.OffReason | None:
     """Return why recording is off here, or None. When the switches or the settings cannot be read, hooks record
     nothing: that counts as off."""
     try:
@@ -137,7 +137,7 @@ def _why_off() -> switch.Off | None:
     except SettingInvalid as error:
         return switch.off_by_error(error, os.environ)
     except NudgeError as error:
-        return switch.Off(error.message, "nudge doctor")
+        return switch.OffReason(error.message, "nudge doctor")
 
 
 def _ask_status(client: Client) -> Status | None:
@@ -308,7 +308,7 @@ def stop_server(console: Console, client: Client, *, force: bool, forget: bool) 
         result = client.call("nudge.stop", {"force": force, "forget": forget}, start=False)
     except Unavailable as error:
         return _stop_without_answer(console, client, error, force=force, forget=forget)
-    gone = published is not None and _is_gone(client, published.generation)
+    gone = published is not None and _wait_until_gone(client, published.generation)
     if gone and forget:
         _forget_unread_session()
     line = f"{'stopped' if gone else 'stopping'} the server (pid {result['pid']}); {_hints_outcome(forget, result)}"
@@ -328,7 +328,7 @@ def _hints_outcome(forget: bool, result: Mapping[str, Any]) -> str:
     return "the session ends with its last process (NUDGE_SESSION_GRACE=0)"
 
 
-def _is_gone(client: Client, generation: str) -> bool:
+def _wait_until_gone(client: Client, generation: str) -> bool:
     """Wait until the server has released the lock, and return whether it has: the next command of a script may rely on
     it."""
 
@@ -386,7 +386,7 @@ def _kill(console: Console, client: Client, published: Endpoint, *, forget: bool
 
     directory = paths.runtime_dir()
     holder.kill(directory, published)
-    gone = _is_gone(client, published.generation)
+    gone = _wait_until_gone(client, published.generation)
     hints = _forget_session() if forget else None
     try:
         endpoint.clear_leftovers(directory)

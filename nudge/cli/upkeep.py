@@ -401,7 +401,7 @@ def restore(invocation: Invocation, file: str, yes: bool) -> int:
 
     console = invocation.console
     path = plain.existing_path(file, "name a file that nudge backup wrote")
-    contents = owned_files.examine_backup(path)
+    contents = owned_files.check_backup(path)
     summary = (
         f"{output.count(contents['observations'], 'observation')} of {output.count(contents['sessions'], 'session')}"
     )

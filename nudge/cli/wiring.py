@@ -32,7 +32,7 @@ from nudge.errors import Invalid, NotFound, NudgeError, StorageFailed
 from nudge.text import escape, format_size
 from nudge.usecases import owned_files
 
-_SESSIONS = 50
+_SESSIONS_READ = 50
 _SCAN = ("scan", "set hints from the manifests of the repo you are in")
 _BACKFILL = ("backfill", "record past sessions from Claude Code transcripts")
 _client_argument = click.argument(
@@ -128,7 +128,7 @@ def _change_lines(styler: Styler, change: FileChange) -> Iterator[str]:
 
 def _connected_lines(styler: Styler, client: AgentClient, changes: Sequence[FileChange]) -> Iterator[str]:
     for change in changes:
-        path = escape(config_files.shown(change.path))
+        path = escape(config_files.display_path(change.path))
         yield styler.done(f"{client.title}: {' and '.join(change.file.parts)} in {path}")
     if client.advice:
         yield f"  {client.advice}"
@@ -154,7 +154,7 @@ def _print_configuration(console: Console, client: AgentClient) -> int:
     program = executable.find()
     files = client.config_files(Home(), program)
     _install_guard(client, program, printed=True)
-    snippets = {config_files.shown(file.path): config_files.snippet(file) for file in files}
+    snippets = {config_files.display_path(file.path): config_files.snippet(file) for file in files}
     console.result({"client": client.name, "files": snippets}, _snippet_lines(snippets))
     if len(snippets) == 1 and not console.as_json:
         console.note(f"add it to {escape(next(iter(snippets)))}, beside what is there")
@@ -203,7 +203,7 @@ def _client_row(client: AgentClient, events: Mapping[str, int] | None) -> dict[s
 def _last_events(invocation: Invocation) -> dict[str, int] | None:
     """Return the time of the last event of each client; None when no server is running."""
     try:
-        sessions = invocation.client().call("nudge.sessions", {"limit": _SESSIONS}, start=False)
+        sessions = invocation.client().call("nudge.sessions", {"limit": _SESSIONS_READ}, start=False)
     except NudgeError:
         return None
     latest: dict[str, int] = {}
@@ -272,18 +272,19 @@ def _disconnect(console: Console, chosen: Sequence[AgentClient]) -> list[FileCha
     changes = plan.disconnect(files, connected_files)
     _show_changes(console, changes)
     plan.apply(changes, connected_files)
-    plan.forget(files, connected_files)
+    plan.drop_stale_records(files, connected_files)
     return changes
 
 
 def _disconnected_lines(styler: Styler, changes: Sequence[FileChange], kept: str | None = None) -> Iterator[str]:
     for change in changes:
-        parts, path = " and ".join(change.file.parts), escape(config_files.shown(change.path))
+        parts, path = " and ".join(change.file.parts), escape(config_files.display_path(change.path))
         yield styler.done(f"removed {path}" if change.after is None else f"removed {parts} from {path}")
     if not changes:
         yield styler.done("nothing was connected")
     if kept is not None:
-        yield f"kept {escape(config_files.shown(kept))}: a configuration that nudge connect --print printed may run it"
+        path = escape(config_files.display_path(kept))
+        yield f"kept {path}: a configuration that nudge connect --print printed may run it"
         yield f"  if none does, delete it with: rm {escape(quote(kept))}"
 
 
@@ -318,7 +319,7 @@ def _check_nothing_is_connected() -> None:
     left = next(filter(os.path.lexists, connected_files.paths), None)
     if left is not None:
         raise StorageFailed(
-            f"{config_files.shown(left)} may still be connected; nothing was deleted; check it, then: "
+            f"{config_files.display_path(left)} may still be connected; nothing was deleted; check it, then: "
             f"rm {quote(connected_files.path)}"
         )
 
@@ -327,7 +328,7 @@ def _inventory_lines(owned: Sequence[owned_files.OwnedFile]) -> Iterator[str]:
     sizes = [format_size(item.size) for item in owned]
     width = output.widest(sizes)
     for item, text in zip(owned, sizes, strict=True):
-        yield f"{text.rjust(width)}  {escape(config_files.shown(item.path))}"
+        yield f"{text.rjust(width)}  {escape(config_files.display_path(item.path))}"
     yield f"{format_size(sum(item.size for item in owned))} in total"
 
 

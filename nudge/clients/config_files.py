@@ -128,7 +128,7 @@ class TomlFile:
     def wire(self, base: str, old: str) -> EditBuffer:
         del old
         buffer = EditBuffer(base)
-        toml_edit.add(buffer, self.servers_key, self.name, toml_edit.lines(self.server))
+        toml_edit.add(buffer, self.servers_key, self.name, toml_edit.render_entries(self.server))
         return buffer
 
     def clean(self, text: str) -> str | None:
@@ -298,16 +298,16 @@ def read(path: str) -> str | None:
     except FileNotFoundError:
         return None
     except files.NotRegular:
-        raise Invalid(f"{shown(path)} is not a regular file; nothing was changed") from None
+        raise Invalid(f"{display_path(path)} is not a regular file; nothing was changed") from None
     except OSError as error:
-        raise StorageFailed(f"cannot read {shown(path)}: {error.strerror}; nothing was changed") from None
+        raise StorageFailed(f"cannot read {display_path(path)}: {error.strerror}; nothing was changed") from None
     if len(content) > MAX_CONFIG_BYTES:
-        raise Invalid(f"{shown(path)} is larger than {MAX_CONFIG_BYTES} bytes; nothing was changed")
+        raise Invalid(f"{display_path(path)} is larger than {MAX_CONFIG_BYTES} bytes; nothing was changed")
     try:
         return content.decode()
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise Invalid(f"{shown(path)}, line {line}: is not UTF-8; nothing was changed") from None
+        raise Invalid(f"{display_path(path)}, line {line}: is not UTF-8; nothing was changed") from None
 
 
 def read_document(path: str) -> dict[str, Any]:
@@ -327,7 +327,7 @@ def write(path: str, text: str) -> None:
             os.mkdir(directory, 0o700)
         files.replace_in_place(path, text.encode())
     except OSError as error:
-        raise StorageFailed(f"cannot write {shown(path)}: {error.strerror}") from None
+        raise StorageFailed(f"cannot write {display_path(path)}: {error.strerror}") from None
 
 
 def missing_directories(path: str) -> list[str]:
@@ -347,7 +347,7 @@ def remove(path: str, directories: list[str]) -> None:
     except FileNotFoundError:
         pass
     except OSError as error:
-        raise StorageFailed(f"cannot remove {shown(path)}: {error.strerror}") from None
+        raise StorageFailed(f"cannot remove {display_path(path)}: {error.strerror}") from None
     for directory in reversed(directories):
         try:
             os.rmdir(directory)
@@ -355,7 +355,7 @@ def remove(path: str, directories: list[str]) -> None:
             return
 
 
-def shown(path: str) -> str:
+def display_path(path: str) -> str:
     """`~/.codex/config.toml`."""
     home = paths.home()
     return "~" + path.removeprefix(home) if path.startswith(home.rstrip("/") + "/") else path

@@ -34,7 +34,7 @@ _HOME = "HOME"
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class UndoRecord:
     """How a file was when Nudge last wrote it, and how to undo that."""
 
     digest: str
@@ -43,7 +43,7 @@ class Mark:
     directories: list[str] = field(default_factory=list)  # that were made for it
     variables: dict[str, str] = field(default_factory=dict)  # HOME, and the client's own, that led to the file
 
-    def fits(self, text: str) -> bool:
+    def matches(self, text: str) -> bool:
         """Whether the file has not been changed since."""
         return self.digest == digest(text)
 
@@ -53,32 +53,32 @@ class Mark:
 
 
 class ConnectedFiles:
-    """The marks of all connected files, stored in the runtime directory."""
+    """The records of all connected files, stored in the runtime directory."""
 
     def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
         self.path = os.path.join(paths.runtime_dir(environ), CONNECTED_FILES)
-        self._marks = _read_marks(self.path)
+        self._records = _read_records(self.path)
 
     @property
     def paths(self) -> list[str]:
-        return list(self._marks)
+        return list(self._records)
 
     def homes(self) -> list[Home]:
         """Return where clients kept their files when they were connected; the current variables may differ."""
-        distinct = {tuple(sorted(mark.variables.items())): mark.variables for mark in self._marks.values()}
+        distinct = {tuple(sorted(record.variables.items())): record.variables for record in self._records.values()}
         return [Home(variables.get(_HOME), variables) for variables in distinct.values()]
 
-    def mark(self, path: str) -> Mark | None:
-        return self._marks.get(path)
+    def undo_record(self, path: str) -> UndoRecord | None:
+        return self._records.get(path)
 
-    def note(self, path: str, mark: Mark | None) -> None:
-        """Store the mark of a file; with None, remove it."""
-        self._marks.pop(path, None)
-        if mark is not None:
-            self._marks[path] = mark
-        if self._marks:
+    def store(self, path: str, record: UndoRecord | None) -> None:
+        """Store the record of a file; with None, remove it."""
+        self._records.pop(path, None)
+        if record is not None:
+            self._records[path] = record
+        if self._records:
             paths.ensure_private_dir(os.path.dirname(self.path))
-            config_files.write(self.path, json.dumps({path: asdict(mark) for path, mark in self._marks.items()}))
+            config_files.write(self.path, json.dumps({path: asdict(record) for path, record in self._records.items()}))
         else:
             config_files.remove(self.path, [])
 
@@ -87,17 +87,17 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _read_marks(path: str) -> dict[str, Mark]:
-    """Return the stored marks; none when the file cannot be read: entries are then recognized by their content."""
+def _read_records(path: str) -> dict[str, UndoRecord]:
+    """Return the stored records; none when the file cannot be read: entries are then recognized by their content."""
     try:
         with open(path, encoding="utf-8") as file:
-            return {name: _mark(raw) for name, raw in json.load(file).items()}
+            return {name: _parse_record(raw) for name, raw in json.load(file).items()}
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return {}
 
 
-def _mark(raw: Any) -> Mark:
-    return Mark(
+def _parse_record(raw: Any) -> UndoRecord:
+    return UndoRecord(
         str(raw["digest"]),
         [(int(at), int(length), str(text)) for at, length, text in raw["undo"]],
         bool(raw["created"]),
@@ -116,7 +116,7 @@ class FileChange:
     file: ConfigFile
     before: str | None
     after: str | None
-    mark: Mark | None = None  # how to undo it
+    undo_record: UndoRecord | None = None
     directories: list[str] = field(default_factory=list)  # that are removed with the file
     commands: Sequence[Command] = ()  # commands of the client that make the same change
     client: str = ""  # the name of the client, where it is known
@@ -177,7 +177,7 @@ def diff(change: FileChange) -> Iterator[str]:
     """Yield the lines of a unified diff. The lines around the change are redacted: they may hold another program's
     key."""
     before, after = ((text or "").splitlines() for text in (change.before, change.after))
-    name = config_files.shown(change.path)
+    name = config_files.display_path(change.path)
     old, new = ("/dev/null" if text is None else name for text in (change.before, change.after))
     for line in difflib.unified_diff(before, after, old, new, lineterm=""):
         yield redact(line) if line.startswith(" ") else line
@@ -188,24 +188,24 @@ def _connect(file: ConfigFile, connected_files: ConnectedFiles, variables: dict[
     try:
         if text is not None and file.is_wired(text):
             return None
-        base, mark = _without_ours(file, text, connected_files)
+        base, record = _without_ours(file, text, connected_files)
         buffer = file.wire(base or "", text or "")
     except Malformed as error:
         raise _refusal(file, error) from None
-    directories = mark.directories if mark is not None else config_files.missing_directories(file.path)
-    new_mark = Mark(digest(buffer.text), buffer.undo(), base is None, directories, variables)
-    return FileChange(file, text, buffer.text, new_mark)
+    directories = record.directories if record is not None else config_files.missing_directories(file.path)
+    new_record = UndoRecord(digest(buffer.text), buffer.undo(), base is None, directories, variables)
+    return FileChange(file, text, buffer.text, new_record)
 
 
 def _without_ours(
     file: ConfigFile, text: str | None, connected_files: ConnectedFiles
-) -> tuple[str | None, Mark | None]:
-    """Return the text without our entries, and the mark with which it was restored, if any."""
+) -> tuple[str | None, UndoRecord | None]:
+    """Return the text without our entries, and the record with which it was restored, if any."""
     if text is None:
         return None, None
-    mark = connected_files.mark(file.path)
-    if mark is not None and mark.fits(text):
-        return mark.restore(text), mark
+    record = connected_files.undo_record(file.path)
+    if record is not None and record.matches(text):
+        return record.restore(text), record
     return file.clean(text), None
 
 
@@ -213,24 +213,24 @@ def _disconnect(file: ConfigFile, connected_files: ConnectedFiles) -> FileChange
     text = config_files.read(file.path)
     if text is None:
         return None
-    mark = connected_files.mark(file.path)
-    after = mark.restore(text) if mark is not None and mark.fits(text) else _clean(file, text, mark)
-    return None if after == text else FileChange(file, text, after, directories=mark.directories if mark else [])
+    record = connected_files.undo_record(file.path)
+    after = record.restore(text) if record is not None and record.matches(text) else _clean(file, text, record)
+    return None if after == text else FileChange(file, text, after, directories=record.directories if record else [])
 
 
-def _clean(file: ConfigFile, text: str, mark: Mark | None) -> str | None:
+def _clean(file: ConfigFile, text: str, record: UndoRecord | None) -> str | None:
     """Return the text without our entries; None for a file that Nudge created and that is then empty."""
     try:
         after = file.clean(text) if file.find(text) else text
     except Malformed as error:
         raise _refusal(file, error) from None
     emptied = after is not None and after != text and config_files.is_blank(after)
-    return None if emptied and mark is not None and mark.created else after
+    return None if emptied and record is not None and record.created else after
 
 
 def _refusal(file: ConfigFile, error: Malformed) -> Invalid:
     line = f", line {error.line}" if error.line is not None else ""
-    name = config_files.shown(file.path)
+    name = config_files.display_path(file.path)
     return Invalid(f"{name}{line}: {error.problem}; nothing was changed; fix the file, then run nudge again")
 
 
@@ -241,17 +241,17 @@ def apply(changes: Sequence[FileChange], connected_files: ConnectedFiles) -> Non
     """Make all changes. Raises StorageFailed, and changes nothing, when a file was changed after the plan was made."""
     for change in changes:
         if config_files.read(change.path) != change.before:
-            name = config_files.shown(change.path)
+            name = config_files.display_path(change.path)
             raise StorageFailed(f"{name} has just been changed by another program; nothing was changed, try again")
     for change in changes:
         _apply(change, connected_files)
 
 
-def forget(files: Sequence[ConfigFile], connected_files: ConnectedFiles) -> None:
-    """Drop the marks of files whose entries another program has removed."""
+def drop_stale_records(files: Sequence[ConfigFile], connected_files: ConnectedFiles) -> None:
+    """Drop the records of files whose entries another program has removed."""
     for file in files:
-        if connected_files.mark(file.path) is not None:
-            connected_files.note(file.path, None)
+        if connected_files.undo_record(file.path) is not None:
+            connected_files.store(file.path, None)
 
 
 def _apply(change: FileChange, connected_files: ConnectedFiles) -> None:
@@ -262,12 +262,12 @@ def _apply(change: FileChange, connected_files: ConnectedFiles) -> None:
             _run(command)
         _check_commands(change)
     else:
-        connected_files.note(change.path, change.mark)  # first: a mark that fits no file does no harm
+        connected_files.store(change.path, change.undo_record)  # first: a record that fits no file does no harm
         config_files.write(change.path, change.after)
     if change.after is None or config_files.read(change.path) != change.after:
-        connected_files.note(change.path, None)
+        connected_files.store(change.path, None)
     elif change.commands:
-        connected_files.note(change.path, change.mark)
+        connected_files.store(change.path, change.undo_record)
 
 
 def _check_commands(change: FileChange) -> None:
@@ -277,7 +277,7 @@ def _check_commands(change: FileChange) -> None:
     except Malformed:
         is_done = False
     if not is_done:
-        parts, name = " and ".join(change.file.parts), config_files.shown(change.path)
+        parts, name = " and ".join(change.file.parts), config_files.display_path(change.path)
         raise NudgeError(
             f"{' '.join(change.commands[-1])}: it reports success, but the {parts} is not in {name}; add it by hand, "
             f"as printed by: nudge connect {change.client} --print"

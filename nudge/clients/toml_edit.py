@@ -119,8 +119,9 @@ def _without(document: dict[str, Any], parent: str, name: str) -> dict[str, Any]
     return {**others, parent: rest} if rest else others
 
 
-def lines(entries: Mapping[str, Any]) -> list[str]:
-    """Strings and lists of strings in TOML. JSON's spelling is the same but for DEL, which TOML wants escaped."""
+def render_entries(entries: Mapping[str, Any]) -> list[str]:
+    """Return a TOML line for each string or list of strings. JSON writes them the same way, except for DEL, which TOML
+    wants escaped."""
     return [
         f"{key} = {json.dumps(value, ensure_ascii=False)}".replace("\x7f", "\\u007f") for key, value in entries.items()
     ]

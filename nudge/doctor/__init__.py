@@ -1,11 +1,10 @@
 """`nudge doctor`: checks of the installation, the files and the server from outside. It starts no server and needs
 none.
 
-`Snapshot.take()` collects what the checks read, `run(snapshot)` returns their findings, and `fix(findings, confirm)`
-repairs what can be repaired, some of it only after asking. The checks are in `files` (directories, modes, disk),
-`server` (settings, lock, endpoint, socket, port), `data` (change log, clock, database, spool) and `installation`
-(versions, PATH, Python, and what the agent clients start).
-"""
+`Snapshot.take(port)` collects what the checks read, `run(snapshot)` returns their findings, and `fix(findings,
+confirm)` repairs what can be repaired, some of it only after asking. The checks are in `files` (directories, modes,
+disk), `server` (settings, lock, endpoint, socket, port), `data` (change log, clock, database, spool) and `installation`
+(versions, PATH, Python, and what the agent clients start)."""
 
 from __future__ import annotations
 

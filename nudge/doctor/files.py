@@ -184,7 +184,7 @@ def check_leftovers(snapshot: Snapshot) -> Iterator[Finding]:
     names = endpoint.leftovers(snapshot.directory) if snapshot.has_no_server else []
     if names:
         message = f"a server that was killed left {', '.join(names)}"
-        yield warn("leftovers", message, "nudge doctor --fix", clear_leftovers(snapshot.directory))
+        yield warn("leftovers", message, "nudge doctor --fix", remove_leftovers(snapshot.directory))
 
 
 def check_disk(snapshot: Snapshot) -> Iterator[Finding]:
@@ -224,7 +224,7 @@ def remove(path: str) -> Repair:
     return repair
 
 
-def clear_leftovers(directory: str) -> Repair:
+def remove_leftovers(directory: str) -> Repair:
     def repair() -> str:
         """Endpoint, sockets and unfinished files at once; a second finding with this repair then does nothing."""
         names = endpoint.clear_leftovers(directory)

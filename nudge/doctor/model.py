@@ -71,7 +71,7 @@ class Snapshot:
     silent: str | None = None  # the error when there is one that does not answer
 
     @classmethod
-    def take(cls, port: int | None = None) -> Snapshot:
+    def take(cls, port: int | None) -> Snapshot:
         """Read the state of this machine, and ask the server for its status; `port` replaces the setting."""
         settings, problem = config.load_or_default()
         if port is not None:

@@ -11,7 +11,7 @@ from shlex import quote
 from typing import Any
 
 from nudge import config, limits, paths
-from nudge.doctor.files import chmod, clear_leftovers, remove
+from nudge.doctor.files import chmod, remove, remove_leftovers
 from nudge.doctor.model import Finding, Snapshot, edit_command, fail, ok, warn
 from nudge.errors import SettingInvalid
 from nudge.ipc import endpoint, holder
@@ -19,7 +19,7 @@ from nudge.ipc.endpoint import Endpoint, is_port_free
 from nudge.setting_table import SETTINGS
 
 _OTHER_VARIABLES = ("NUDGE_RUNTIME_DIR", "NUDGE_CONFIG")  # known, but no settings
-_NEAR = 0.85  # similarity from 0 to 1; one wrong or missing letter in NUDGE_PORT is 0.89
+_LEAST_SIMILARITY = 0.85  # similarity from 0 to 1; one wrong or missing letter in NUDGE_PORT is 0.89
 
 # The settings
 
@@ -75,7 +75,7 @@ def _misspelled_variables(environ: Mapping[str, str]) -> Iterator[Finding]:
     """A variable that is no setting, but nearly has the name of one. Others may belong to another program."""
     variables = {setting.variable for setting in SETTINGS}.union(_OTHER_VARIABLES)
     for name in sorted(name for name in environ if name.startswith("NUDGE_") and name not in variables):
-        if near := get_close_matches(name, variables, n=1, cutoff=_NEAR):
+        if near := get_close_matches(name, variables, n=1, cutoff=_LEAST_SIMILARITY):
             yield warn("settings", f"{name} is no setting and is ignored; did you mean {near[0]}?", f"unset {name}")
 
 
@@ -126,7 +126,7 @@ def _stale_endpoint(snapshot: Snapshot, published: Endpoint) -> Finding:
     is_alive = holder.find_process(published.pid) is not None
     state = "now another program" if is_alive else "gone"
     message = f"stale: its server, generation {published.generation}, is {state} (pid {published.pid})"
-    return warn("endpoint", message, "nudge doctor --fix", clear_leftovers(snapshot.directory))
+    return warn("endpoint", message, "nudge doctor --fix", remove_leftovers(snapshot.directory))
 
 
 def check_socket(snapshot: Snapshot) -> Iterator[Finding]:

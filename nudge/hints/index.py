@@ -358,16 +358,16 @@ class TextQuery:
     any_of: tuple[str, ...] = ()
 
     @classmethod
-    def parse(cls, raw: object, field: str = "text") -> Self:
+    def parse(cls, raw: object) -> Self:
         """Parse `docker build`, `"adjacent words"`, `dock*`; a name such as `http-proxy` means its parts as adjacent
         words. Raises Invalid for a text without a word."""
         terms = []
-        text = parse_text(raw, field, limits.MAX_QUERY_TEXT_CHARS, lines=True)
+        text = parse_text(raw, "text", limits.MAX_QUERY_TEXT_CHARS, lines=True)
         for phrase, star, chunk in _CHUNK.findall(text):
             if words := split_words(phrase or chunk):
                 terms.append(Term(tuple(words), bool(star) or chunk.endswith("*")))
         if not terms:
-            raise Invalid("must contain a word", field=field)
+            raise Invalid("must contain a word", field="text")
         any_of = _words_of_question(text) if len(terms) >= limits.QUESTION_WORDS else ()
         return cls(tuple(dict.fromkeys(terms)), any_of)
 

@@ -11,10 +11,10 @@ from nudge import limits
 from nudge.clock import SESSION, iso, parse_lifetime
 from nudge.errors import Invalid
 from nudge.hints.fields import (
-    fresh,
+    copy_json,
     parse_choice,
+    parse_fraction,
     parse_list,
-    parse_number,
     parse_object,
     parse_text,
     parse_value,
@@ -76,7 +76,7 @@ _META_PARSERS: dict[str, Callable[[object, str], Any]] = {
     "reason": lambda raw, field: parse_text(raw, field, limits.MAX_REASON_CHARS),
     "tags": _parse_tags,
     "priority": lambda raw, field: parse_whole(raw, field, limits.MIN_PRIORITY, limits.MAX_PRIORITY),
-    "confidence": lambda raw, field: parse_number(raw, field, 0, 1),
+    "confidence": parse_fraction,
     "ttl": _parse_ttl_text,
     "sensitivity": lambda raw, field: parse_choice(raw, field, SENSITIVITIES),
     "scope": lambda raw, field: parse_scope(raw, field).wire,
@@ -197,8 +197,8 @@ class Hint:
     def to_wire(self) -> dict[str, Any]:
         """The form that callers get. A copy, so that a change of the answer does not reach the store."""
         wire: dict[str, Any] = {
-            "value": self.value if isinstance(self.value, str) else fresh(self.value),
-            "meta": self._fresh_meta(),
+            "value": self.value if isinstance(self.value, str) else copy_json(self.value),
+            "meta": self._copy_meta(),
             "version": self.version,
             "created_at": iso(self.created_at),
             "updated_at": iso(self.updated_at),
@@ -211,13 +211,13 @@ class Hint:
             wire["failure_count"] = self.failure_count
         return wire
 
-    def _fresh_meta(self) -> dict[str, Any]:
-        """`fresh(self.meta)`, in a third of the time: only tags and scope are mutable."""
+    def _copy_meta(self) -> dict[str, Any]:
+        """`copy_json(self.meta)`, in a third of the time: only tags and scope are mutable."""
         meta = dict(self.meta)
         if "tags" in meta:
             meta["tags"] = list(meta["tags"])
         if "scope" in meta:
-            meta["scope"] = fresh(meta["scope"])
+            meta["scope"] = copy_json(meta["scope"])
         return meta
 
 

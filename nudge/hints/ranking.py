@@ -28,7 +28,7 @@ _Components = tuple[float, float, float, float, float]
 
 
 @dataclass(slots=True)  # not frozen, which takes four times as long to create: every answer has one
-class Ranked:
+class RankedHint:
     """An eligible hint, with its score and the reasons why it was found."""
 
     hint: Hint
@@ -37,12 +37,12 @@ class Ranked:
     reasons: list[str]
 
     def explain(self, now: float) -> dict[str, Any]:
-        return explain(True, self.score, self.components, [*self.reasons, *usage_reasons(self.hint, now)])
+        return explain(self.score, self.components, [*self.reasons, *usage_reasons(self.hint, now)])
 
 
-def rank(hint: Hint, reasons: list[str], now: float) -> Ranked:
+def rank(hint: Hint, reasons: list[str], now: float) -> RankedHint:
     parts = _components(hint, _minute(now))
-    return Ranked(hint, sum(_weighted(parts)), dict(zip(WEIGHTS, parts, strict=True)), reasons)
+    return RankedHint(hint, sum(_weighted(parts)), dict(zip(WEIGHTS, parts, strict=True)), reasons)
 
 
 def score(hint: Hint, now: float) -> float:

@@ -38,7 +38,7 @@ class Verdict:
     reasons: list[str]
 
 
-class Gate(Protocol):
+class ScopeCondition(Protocol):
     """One condition: whether it holds, and the phrase that says so."""
 
     def check(self, context: Context) -> tuple[bool, str]: ...
@@ -47,7 +47,7 @@ class Gate(Protocol):
 class Scope:
     """Conditions that must all hold; without any, the hint applies everywhere."""
 
-    __slots__ = ("_gates", "env_names", "key", "size", "weight", "wire")
+    __slots__ = ("_conditions", "env_names", "key", "size", "weight", "wire")
 
     def __init__(self, wire: Mapping[str, Any], key: str) -> None:
         self.wire = wire
@@ -56,7 +56,7 @@ class Scope:
         globs = [*wire.get("cwd_glob", ()), *wire.get("branch", ())]
         self.weight = len(key) + sum(limits.CHARS_PER_GLOB + glob_cost(glob) // 4 for glob in globs)
         self.env_names = frozenset((*wire.get("env_required", ()), *wire.get("env_match", {})))
-        self._gates: tuple[Gate, ...] = tuple(_GATES[name](wire[name]) for name in wire)
+        self._conditions: tuple[ScopeCondition, ...] = tuple(_CONDITIONS[name](wire[name]) for name in wire)
 
     @property
     def names_place(self) -> bool:
@@ -64,12 +64,12 @@ class Scope:
         return "repo" in self.wire or "cwd_glob" in self.wire
 
     def check(self, context: Context) -> Verdict:
-        if not self._gates:
+        if not self._conditions:
             return Verdict(True, ["no scope: applies everywhere"])
         met: list[str] = []
         failed: list[str] = []
-        for gate in self._gates:
-            passed, reason = gate.check(context)
+        for condition in self._conditions:
+            passed, reason = condition.check(context)
             (met if passed else failed).append(reason)
         return Verdict(not failed, failed or met)
 
@@ -87,14 +87,14 @@ def _shared(key: str) -> Scope:
     """Return one shared object for each scope: thousands of hints have the scope of one repo, and sharing saves memory
     and time when a log is replayed."""
     content = json.loads(key)
-    return Scope({name: content[name] for name in _GATES if name in content}, key)
+    return Scope({name: content[name] for name in _CONDITIONS if name in content}, key)
 
 
 def parse_scope(raw: object, field: str = "meta.scope") -> Scope:
     """Return a scope in normal form: sorted, without duplicates and empty conditions. Raises Invalid or ScopeInvalid
     with the field."""
-    fields = parse_object(raw, field, tuple(_GATES))
-    parsed = {name: _PARSERS[name](fields[name], f"{field}.{name}") for name in _GATES if name in fields}
+    fields = parse_object(raw, field, tuple(_CONDITIONS))
+    parsed = {name: _PARSERS[name](fields[name], f"{field}.{name}") for name in _CONDITIONS if name in fields}
     scope = {name: content for name, content in parsed.items() if content}
     if len(_canonical(scope)) > limits.MAX_SCOPE_CHARS:
         raise ScopeInvalid(f"must be at most {limits.MAX_SCOPE_CHARS} characters as JSON", field=field)
@@ -181,13 +181,13 @@ def _parse_env_match(raw: object, field: str) -> dict[str, str | list[str]]:
     return {name: allowed[name] for name in sorted(allowed) if allowed[name] != []}
 
 
-# The gates
+# The conditions
 
 _comparable_cwd = lru_cache(maxsize=limits.IDENTITIES_CACHED)(normalize_cwd)
 
 
 @dataclass(frozen=True, slots=True)
-class _CwdGate:
+class _CwdCondition:
     globs: tuple[Glob, ...]
 
     def check(self, context: Context) -> tuple[bool, str]:
@@ -221,7 +221,7 @@ class _CwdGate:
 
 
 @dataclass(frozen=True, slots=True)
-class _BranchGate:
+class _BranchCondition:
     globs: tuple[Glob, ...]
 
     def check(self, context: Context) -> tuple[bool, str]:
@@ -232,7 +232,7 @@ class _BranchGate:
 
 
 @dataclass(frozen=True, slots=True)
-class _RepoGate:
+class _RepoCondition:
     repos: Sequence[str]
 
     def check(self, context: Context) -> tuple[bool, str]:
@@ -244,7 +244,7 @@ class _RepoGate:
 
 
 @dataclass(frozen=True, slots=True)
-class _OsGate:
+class _OsCondition:
     names: Sequence[str]
 
     def check(self, context: Context) -> tuple[bool, str]:
@@ -254,7 +254,7 @@ class _OsGate:
 
 
 @dataclass(frozen=True, slots=True)
-class _EnvRequiredGate:
+class _EnvRequiredCondition:
     names: Sequence[str]
 
     def check(self, context: Context) -> tuple[bool, str]:
@@ -265,7 +265,7 @@ class _EnvRequiredGate:
 
 
 @dataclass(frozen=True, slots=True)
-class _EnvMatchGate:
+class _EnvMatchCondition:
     """Its reasons name variables, never values: a value may be a password."""
 
     allowed: Mapping[str, str | list[str]]
@@ -315,11 +315,11 @@ _PARSERS: dict[str, Callable[[object, str], Any]] = {
     "env_required": _parse_strings(_parse_env_name),
     "env_match": _parse_env_match,
 }
-_GATES: dict[str, Callable[[Any], Gate]] = {
-    "cwd_glob": lambda patterns: _CwdGate(_globs(patterns)),
-    "repo": lambda repos: _RepoGate(_several(repos)),
-    "branch": lambda patterns: _BranchGate(_globs(patterns)),
-    "os": _OsGate,
-    "env_required": _EnvRequiredGate,
-    "env_match": _EnvMatchGate,
+_CONDITIONS: dict[str, Callable[[Any], ScopeCondition]] = {
+    "cwd_glob": lambda patterns: _CwdCondition(_globs(patterns)),
+    "repo": lambda repos: _RepoCondition(_several(repos)),
+    "branch": lambda patterns: _BranchCondition(_globs(patterns)),
+    "os": _OsCondition,
+    "env_required": _EnvRequiredCondition,
+    "env_match": _EnvMatchCondition,
 }

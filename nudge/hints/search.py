@@ -17,10 +17,10 @@ from typing import Any, Self
 from nudge import limits
 from nudge.context import Context
 from nudge.errors import Invalid, NotFound
-from nudge.hints.fields import fresh, parse_list, parse_name, parse_text
+from nudge.hints.fields import copy_json, parse_list, parse_name, parse_text
 from nudge.hints.index import HintIndex, Slices, TextQuery
 from nudge.hints.model import Hint, Identity
-from nudge.hints.ranking import Ranked, rank
+from nudge.hints.ranking import RankedHint, rank
 from nudge.hints.scope import Verdict
 from nudge.security.patterns import Regex, compile_regex
 
@@ -252,7 +252,7 @@ def _matching(candidates: Iterator[Hint], regex: Regex) -> Iterator[Hint | int]:
         size = limits.REGEX_BLOCK
 
 
-def _entry(ranked: Ranked, now: float) -> dict[str, Any]:
+def _entry(ranked: RankedHint, now: float) -> dict[str, Any]:
     """The entry has the hint's `basis`, if any, and `due`, its identity, if its return is to be stored
     (`mark_returned`). Neither must be sent to the caller."""
     explanation = ranked.explain(now)
@@ -290,14 +290,14 @@ def no_such_hint(index: HintIndex, now: float, component: str, key: str, context
 
 def no_such_variant(component: str, key: str, variants: list[Hint]) -> NotFound:
     """The error for a scope that none of the variants has."""
-    scopes = [fresh(hint.scope.wire) for hint in variants[: limits.MAX_WHY_NOT]]
+    scopes = [copy_json(hint.scope.wire) for hint in variants[: limits.MAX_WHY_NOT]]
     return _not_found(f"{component}/{key} has no variant with that scope", component, key, [], scopes=scopes)
 
 
 def no_variant_here(component: str, key: str, refused: list[Checked]) -> NotFound:
     """The error for a hint none of whose variants applies in the caller's context."""
     rows = _nearest(refused, limits.MAX_WHY_NOT)
-    why_not = [{"scope": fresh(hint.scope.wire), "reasons": verdict.reasons} for hint, verdict in rows]
+    why_not = [{"scope": copy_json(hint.scope.wire), "reasons": verdict.reasons} for hint, verdict in rows]
     outcome = "does not apply here" if len(refused) == 1 else f"none of its {len(refused)} variants applies here"
     return _not_found(f"{component}/{key} exists, but {outcome}", component, key, why_not)
 

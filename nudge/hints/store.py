@@ -13,7 +13,7 @@ from nudge.clock import SESSION
 from nudge.context import Context, describe_scope, project_of
 from nudge.errors import Conflict, Invalid, NotFound
 from nudge.hints import import_export, sync
-from nudge.hints.fields import fresh, parse_name, parse_text, parse_value, parse_whole
+from nudge.hints.fields import copy_json, parse_name, parse_text, parse_value, parse_whole
 from nudge.hints.import_export import IncomingHint
 from nudge.hints.index import HintIndex
 from nudge.hints.model import (
@@ -28,7 +28,7 @@ from nudge.hints.model import (
     parse_ttl,
 )
 from nudge.hints.quotas import Admission
-from nudge.hints.ranking import Ranked, order_key, rank
+from nudge.hints.ranking import RankedHint, order_key, rank
 from nudge.hints.scope import parse_scope, scope_of
 from nudge.hints.search import HintFilter, no_such_hint, no_such_variant, no_variant_here, search
 
@@ -141,9 +141,9 @@ class HintStore:
             if only_here or not variants:
                 raise
         if len(variants) > 1:
-            scopes = [hint.scope.wire for hint in variants[: limits.MAX_WHY_NOT]]
+            scopes = [copy_json(hint.scope.wire) for hint in variants[: limits.MAX_WHY_NOT]]
             rule = f"is needed: {component}/{key} has {len(variants)} variants, and none applies here: "
-            raise Invalid(rule + "; ".join(map(describe_scope, scopes)), field="scope", scopes=[*map(fresh, scopes)])
+            raise Invalid(rule + "; ".join(map(describe_scope, scopes)), field="scope", scopes=scopes)
         return _credit(variants[0], credit, project, now)
 
     def _variant(self, now: float, component: object, key: object, scope: object) -> Hint:
@@ -329,7 +329,7 @@ class HintStore:
 
     def _best(
         self, now: float, component: object, key: object, context: Context | None
-    ) -> Generator[None, None, Ranked]:
+    ) -> Generator[None, None, RankedHint]:
         """Return the best eligible variant, or raise NotFound with the reason for each that was excluded. Pauses after
         each variant: one may have patterns that take milliseconds, and there may be two hundred."""
         name, label = parse_name(component, "component"), parse_name(key, "key")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from nudge.hints.fields import fresh, parse_name, parse_value
+from nudge.hints.fields import copy_json, parse_name, parse_value
 from nudge.hints.index import HintIndex
 from nudge.hints.model import Change, Decision, Hint, Identity, merge_meta, next_version, parse_meta
 from nudge.hints.quotas import Admission
@@ -147,5 +147,5 @@ def _reconcile(
 
 
 def _describe(hint: Hint) -> dict[str, Any]:
-    value = redaction("secret") if hint.secret else fresh(hint.value)
+    value = redaction("secret") if hint.secret else copy_json(hint.value)
     return {"component": hint.component, "key": hint.key, "value": value, "reason": hint.meta.get("reason", "")}

@@ -14,8 +14,8 @@ from nudge.history.observations import (
     Observation,
     ToolCall,
     command_line,
+    observe_tool_call,
     patched_files,
-    read_tool_call,
 )
 from nudge.history.redact import PRIVATE, redact_event, redact_start
 from nudge.thin_json import text_of
@@ -93,11 +93,11 @@ def _fit_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
 
 
 def _read_tool(payload: Mapping[str, Any]) -> Observation:
-    return read_tool_call(payload, failed=False)
+    return observe_tool_call(payload, failed=False)
 
 
 def _read_failed_tool(payload: Mapping[str, Any]) -> Observation:
-    return read_tool_call(payload, failed=True)
+    return observe_tool_call(payload, failed=True)
 
 
 def _read_prompt(payload: Mapping[str, Any]) -> Observation | None:

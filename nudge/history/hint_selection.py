@@ -50,7 +50,7 @@ _JOB_WORDS = {
 }
 _TASK_RUNNERS = TARGET_RUNNERS | LANGUAGE_TOOLS | JVM_BUILD_TOOLS | {f"./{name}" for name in JVM_WRAPPERS}
 
-_PASSED_OVER = 2  # sessions that ran commands, but not the obvious one, after which it is not told
+_UNUSED_IN_SESSIONS = 2  # sessions that ran commands, but not the obvious one, after which it is not told
 
 
 # Selection
@@ -174,7 +174,7 @@ def _with_outcome(
     runs = all_runs.of(hint["value"])
     if not runs:
         is_candidate = _is_obvious(hint) and not hint.get("is_used")
-        return None if is_candidate and all_runs.count_sessions() >= _PASSED_OVER else hint
+        return None if is_candidate and all_runs.count_sessions() >= _UNUSED_IN_SESSIONS else hint
     age = now - runs[0].timestamp
     if not runs[0].failed:
         return {**hint, "last_run": f"ran {ago(age)}"} if _is_scanned(hint) else hint

@@ -145,7 +145,7 @@ def _object(raw: object) -> dict[str, Any]:
     return raw if isinstance(raw, dict) else {}
 
 
-def read_tool_call(payload: Mapping[str, Any], *, failed: bool) -> Observation:
+def observe_tool_call(payload: Mapping[str, Any], *, failed: bool) -> Observation:
     """The observation in a tool event."""
     call = ToolCall(payload, failed=failed)
     observation = _READERS.get(call.kind, _read_other)(call)

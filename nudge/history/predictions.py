@@ -25,7 +25,7 @@ _FAILS = re.compile(
     r"\b(?:fail(?:s|ed|ing|ures?)?|errors?|raises?|crash(?:es|ed)?|breaks?|broken|red|non-?zero|times? out)\b"
 )
 _NEGATIONS = frozenset(("no", "not", "never", "without", "longer", "stop", "stops", "stopped", "cannot", "zero", "0"))
-_REACH = 3  # words before a verb in which a negation counts
+_NEGATION_WORDS = 3  # words before a verb in which a negation counts
 
 
 def judge(prediction: str, command: str, exit_code: int) -> bool | None:
@@ -69,7 +69,7 @@ class _Expectation:
 
 
 def _is_negated(text: str, match: re.Match[str]) -> bool:
-    before = [word.strip(_PUNCTUATION) for word in text[: match.start()].split()[-_REACH:]]
+    before = [word.strip(_PUNCTUATION) for word in text[: match.start()].split()[-_NEGATION_WORDS:]]
     return any(word in _NEGATIONS or word.endswith(("n't", "n\u2019t")) for word in before)
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from nudge.history.event import SqlConnection
 
 
-def add(connection: SqlConnection, identity: str | None, clone: str | None = None) -> None:
+def add(connection: SqlConnection, identity: str | None, clone: str | None) -> None:
     """Store a project and its clone, so that they can be looked up without reading all observations."""
     if identity is not None:
         connection.execute("INSERT OR IGNORE INTO projects VALUES (?, ?)", (identity, project_name(identity)))

@@ -16,7 +16,7 @@ from nudge.errors import Invalid
 from nudge.history import projects
 from nudge.history.event import check_type, placeholders, text_values
 from nudge.history.fts_query import FtsQuery
-from nudge.history.sessions import settle_sessions
+from nudge.history.sessions import close_silent_sessions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -202,7 +202,7 @@ def _summarize_again(connection: SqlConnection, sessions: Iterable[str], now: fl
     connection.executemany(
         "UPDATE sessions SET summary = NULL WHERE id = ?", [(session_id,) for session_id in sessions]
     )
-    settle_sessions(connection, now)
+    close_silent_sessions(connection, now)
 
 
 # Retention
@@ -213,7 +213,7 @@ def sweep_observations(
 ) -> dict[str, int]:
     """Delete up to `most` observations that are older than their type is kept, except pinned ones; return how many of
     each type. When it is fewer than `most` in all, nothing is left to do, and rows that nothing refers to are gone."""
-    settle_sessions(connection, now)
+    close_silent_sessions(connection, now)
     deleted: dict[str, int] = {}
     sessions: set[str] = set()
     for obs_type, days in sorted(retention.items()):

@@ -42,23 +42,23 @@ _INTENTS = (
 # The end of a session
 
 
-def end_session(connection: SqlConnection, session_id: str, timestamp: int) -> None:
+def close_session(connection: SqlConnection, session_id: str, timestamp: int) -> None:
     """Close a session, unless later events show that it was resumed."""
     if _last_event(connection, session_id) <= timestamp:
         _close(connection, session_id, timestamp)
 
 
-def settle_sessions(connection: SqlConnection, now: float) -> int:
+def close_silent_sessions(connection: SqlConnection, now: float) -> int:
     """Close sessions that have been silent for SILENT_SESSION seconds, and make the summary of ended sessions without
     one again; return how many sessions changed."""
     rows = connection.execute("SELECT id, ended_at FROM sessions WHERE summary IS NULL").fetchall()
-    settled = 0
+    closed = 0
     for session_id, ended_at in rows:
         last = _last_event(connection, session_id)
         if ended_at is not None or last < now - limits.SILENT_SESSION:
             _close(connection, session_id, last if ended_at is None else ended_at)
-            settled += 1
-    return settled
+            closed += 1
+    return closed
 
 
 def _close(connection: SqlConnection, session_id: str, timestamp: int) -> None:
@@ -273,7 +273,7 @@ class SessionRow:
 
     def is_at_work(self, now: float) -> bool:
         """Whether it is live, and ran a command, edited a file or got a prompt in the last two minutes. A session that
-        only answers questions is in nobody's way."""
+        only answers questions changes no file that another one works on."""
         is_prompted = bool(self.intents) and now - self.intents[-1].timestamp <= limits.PROMPTED_SECONDS
         return self.is_live(now) and (self._has_acted or is_prompted)
 

@@ -9,7 +9,7 @@ from nudge import limits
 from nudge.history import projects
 from nudge.history.event import UNKNOWN_CLIENT, Event, placeholders
 from nudge.history.observations import NOT_ACTIONS, SESSION_TYPES
-from nudge.history.sessions import end_session, settle_sessions
+from nudge.history.sessions import close_session, close_silent_sessions
 from nudge.text import to_unicode
 
 TYPE_CHECKING = False
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 _MAX_SKEW = 60  # seconds by which an action may seem older than its prompt: hooks run concurrently
 
 
-def record(connection: SqlConnection, raw: Mapping[str, Any]) -> int | None:
+def insert_event(connection: SqlConnection, raw: Mapping[str, Any]) -> int | None:
     """Store an event and return the observation's id; None when it is stored already or repeats a recent one. The
     caller holds the transaction."""
     event = Event(raw)
-    if not is_new_event(connection, event.event_id, event.timestamp):
+    if not add_event_id(connection, event.event_id, event.timestamp):
         return None
     projects.add(connection, event.project, event.clone)
     _update_session(connection, event)
@@ -36,12 +36,12 @@ def record(connection: SqlConnection, raw: Mapping[str, Any]) -> int | None:
         return _insert(connection, event, _insert_prompt(connection, event))
     observation_id = _insert(connection, event, _prompt_of(connection, event))
     if event.type == "session_end":
-        end_session(connection, event.session_id, event.timestamp)
+        close_session(connection, event.session_id, event.timestamp)
     return observation_id
 
 
-def is_new_event(connection: SqlConnection, event_id: str, timestamp: int) -> bool:
-    """Store an event id; False when it is stored already."""
+def add_event_id(connection: SqlConnection, event_id: str, timestamp: int) -> bool:
+    """Store an event id; return whether it was new."""
     added = connection.execute("INSERT OR IGNORE INTO events VALUES (?, ?)", (event_id, timestamp))
     return bool(added.rowcount == 1)
 
@@ -111,7 +111,7 @@ def _update_session(connection: SqlConnection, event: Event) -> None:
 
 def _begin_session(connection: SqlConnection, event: Event) -> None:
     """Insert the session, and close others that have been silent for long."""
-    settle_sessions(connection, event.timestamp)
+    close_silent_sessions(connection, event.timestamp)
     connection.execute(
         "INSERT INTO sessions (id, project, repo, cwd, client, started_at) VALUES (?, ?, ?, ?, ?, ?)",
         (event.session_id, event.project, event.repo, event.cwd, event.client, event.timestamp),

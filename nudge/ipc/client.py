@@ -15,7 +15,7 @@ from nudge.clock import boot_seconds
 from nudge.context import requested_env
 from nudge.errors import HandingOver, Invalid, NudgeError, RemoteError, Unavailable, WrongPort
 from nudge.ipc import endpoint, protocol
-from nudge.ipc.connection import Lost, TimedOut
+from nudge.ipc.connection import ConnectionLost, TimedOut
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,7 +69,8 @@ class Request:
         variables (`need_env`): they are added, and the call is to be sent again. Only the names in a scope are ever
         sent.
 
-        Raises HandingOver when the call must be sent to the next PRIMARY, Lost for an answer of another shape."""
+        Raises HandingOver when the call must be sent to the next PRIMARY, ConnectionLost for an answer of another
+        shape."""
         if "error" in answer:
             self.error = RemoteError(answer["error"])
         elif "retry" in answer:
@@ -80,7 +81,7 @@ class Request:
         elif "result" in answer:
             self.result = answer["result"]
         else:
-            raise Lost
+            raise ConnectionLost
         return True
 
     def outcome(self) -> Any:
@@ -93,8 +94,8 @@ class Request:
 def exchange(connection: Connection, request: Request, environ: Mapping[str, str]) -> Any:
     """Send one call on one connection, without a retry, and return its result.
 
-    Raises RemoteError for PRIMARY's error, HandingOver when the call must be sent to the next PRIMARY, Lost or
-    TimedOut."""
+    Raises RemoteError for PRIMARY's error, HandingOver when the call must be sent to the next PRIMARY,
+    ConnectionLost or TimedOut."""
     connection.send(request.encode())
     while True:
         answer = connection.receive(request.deadline)
@@ -178,7 +179,7 @@ class CallQueue:
             self.connection.fill(self._first_deadline())
         except TimedOut:
             pass  # `advance` looks at the deadlines
-        except Lost:
+        except ConnectionLost:
             self._drop_connection()
 
     def advance(self) -> list[Request]:
@@ -189,7 +190,7 @@ class CallQueue:
                 self.connection = self._connect()
             if self.connection is not None:
                 self._handle_answers(self.connection)
-        except (Lost, HandingOver):
+        except (ConnectionLost, HandingOver):
             self._drop_connection()
         except TimedOut:  # PRIMARY does not read
             assert self.connection is not None
@@ -254,8 +255,9 @@ class CallQueue:
 
     def _expire(self, connection: Connection) -> None:
         """Fail the calls when PRIMARY did not answer one in time or is suspended; each carries its deadline, after
-        which it is not applied. During a long operation only those that are late fail: PRIMARY is at work. Raises Lost
-        to drop the connection; the calls to a PRIMARY that has just started are then sent again, with more time."""
+        which it is not applied. During a long operation only those that are late fail: PRIMARY is at work. Raises
+        ConnectionLost to drop the connection; the calls to a PRIMARY that has just started are then sent again, with
+        more time."""
         now = boot_seconds()
         sent = list(self._sent())
         expired = [call for call in sent if call.deadline <= now]
@@ -276,9 +278,9 @@ class CallQueue:
         elif has_long:
             self._fail(expired, error)
             return
-        if is_suspended or not spawn.is_settling(self._directory, connection.endpoint):
+        if is_suspended or not spawn.has_just_started(self._directory, connection.endpoint):
             self._fail(list(self), error)
-        raise Lost
+        raise ConnectionLost
 
     def _sent(self) -> Iterator[Request]:
         return (call for call in islice(self, limits.MAX_CALLS_IN_FLIGHT) if call.is_sent)

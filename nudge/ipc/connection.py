@@ -23,7 +23,7 @@ _CHUNK = 65_536
 _LONGEST_PROOF = limits.KIB  # bytes of the line in which a server proves that it knows the token
 
 
-class Lost(Exception):
+class ConnectionLost(Exception):
     """The connection ended before the answer came; whether the call was applied is unknown."""
 
 
@@ -34,23 +34,21 @@ class TimedOut(Exception):
 class Connection:
     """A connection to the PRIMARY of an endpoint. Several calls may be in flight; an answer names its call by `id`.
 
-    The constructor raises Lost, TimedOut, or Unavailable when the other side is not this Nudge."""
+    The constructor raises ConnectionLost, TimedOut, or Unavailable when the other side is not this Nudge."""
 
-    __slots__ = ("_buffer", "_hello", "_scanned", "endpoint", "server", "socket")
+    __slots__ = ("_buffer", "_hello", "_scanned", "endpoint", "socket")
 
     def __init__(self, endpoint: Endpoint, token: str | None) -> None:
         self.endpoint = endpoint
-        self.server: dict[str, Any] = {}
-        """The server's hello, once it has come."""
         self._buffer = bytearray()
         self._scanned = 0  # bytes of it that hold no newline
         self._hello = b""
         if endpoint.socket and sys.platform != "win32":
-            self.socket = _dial(_socket.AF_UNIX, endpoint.socket)
+            self.socket = _connect_socket(_socket.AF_UNIX, endpoint.socket)
         elif not token:
             raise Unavailable("there is no token to talk to the server with; run: nudge serve")
         else:
-            self.socket = _dial_tcp(endpoint.wire_port)
+            self.socket = _connect_tcp(endpoint.wire_port)
             try:
                 self._authenticate(token)
             except BaseException:
@@ -68,7 +66,7 @@ class Connection:
         self._hello += protocol.client_hello(client, member=member, differs=differs)
 
     def send(self, line: bytes = b"") -> None:
-        """Send a line, after a queued hello. Raises Lost or TimedOut."""
+        """Send a line, after a queued hello. Raises ConnectionLost or TimedOut."""
         unsent = memoryview(self._hello + line)
         self._hello = b""
         deadline = boot_seconds() + limits.CALL_TIMEOUT
@@ -85,7 +83,7 @@ class Connection:
             self._wait_for_room(deadline)
             return 0
         except OSError:
-            raise Lost from None
+            raise ConnectionLost from None
 
     def _wait_for_room(self, deadline: float) -> None:
         from nudge import streams  # late: the calls of a command fit into the socket's buffer
@@ -98,14 +96,14 @@ class Connection:
             raise TimedOut
 
     def receive(self, deadline: float) -> dict[str, Any]:
-        """Return the next message. `deadline` is on the boot clock. Raises Lost or TimedOut."""
+        """Return the next message. `deadline` is on the boot clock. Raises ConnectionLost or TimedOut."""
         while (message := self.take()) is None:
             self.fill(deadline)
         return message
 
     def take(self) -> dict[str, Any] | None:
-        """Return the next message if it is complete in the buffer, else None; the server's hello is stored in `server`.
-        Raises Lost for anything that is not a message: the other side is not a PRIMARY."""
+        """Return the next message if it is complete in the buffer, else None; the server's hello is skipped.
+        Raises ConnectionLost for anything that is not a message: the other side is not a PRIMARY."""
         while (end := self._buffer.find(b"\n", self._scanned)) >= 0:
             line = bytes(self._buffer[:end])
             del self._buffer[: end + 1]
@@ -113,27 +111,26 @@ class Connection:
             try:
                 message = thin_json.loads(line)
             except (ValueError, RecursionError):
-                raise Lost from None
+                raise ConnectionLost from None
             if not isinstance(message, dict):
-                raise Lost
+                raise ConnectionLost
             if "hello" not in message:
                 return message
-            self.server = message
         self._scanned = len(self._buffer)
         return None
 
     def fill(self, deadline: float) -> None:
-        """Receive what has arrived into the buffer, or wait for it. Raises Lost or TimedOut. What has arrived is
-        received after the deadline too: this process may have been suspended meanwhile."""
+        """Receive what has arrived into the buffer, or wait for it. Raises ConnectionLost or TimedOut. What has
+        arrived is received after the deadline too: this process may have been suspended meanwhile."""
         self.socket.settimeout(max(deadline - boot_seconds(), 0.0))
         try:
             received = self.socket.recv(_CHUNK)
         except (TimeoutError, BlockingIOError):
             raise TimedOut from None
         except OSError:
-            raise Lost from None
+            raise ConnectionLost from None
         if not received:
-            raise Lost
+            raise ConnectionLost
         self._buffer += received
 
     def _authenticate(self, token: str) -> None:
@@ -154,15 +151,15 @@ class Connection:
         self._hello = protocol.encode({"proof": protocol.proof(token, "client", nonce, theirs, port, generation)})
 
 
-def _dial_tcp(port: int | None) -> _socket.socket:
+def _connect_tcp(port: int | None) -> _socket.socket:
     if not port:
-        raise Lost
-    sock = _dial(_socket.AF_INET, ("127.0.0.1", port))
+        raise ConnectionLost
+    sock = _connect_socket(_socket.AF_INET, ("127.0.0.1", port))
     sock.setsockopt(_socket.IPPROTO_TCP, _socket.TCP_NODELAY, 1)
     return sock
 
 
-def _dial(family: int, address: str | tuple[str, int]) -> _socket.socket:
+def _connect_socket(family: int, address: str | tuple[str, int]) -> _socket.socket:
     sock = _socket.socket(family, _socket.SOCK_STREAM)
     sock.settimeout(limits.CONNECT_TIMEOUT)
     try:
@@ -172,5 +169,5 @@ def _dial(family: int, address: str | tuple[str, int]) -> _socket.socket:
         raise TimedOut from None
     except OSError:
         sock.close()
-        raise Lost from None
+        raise ConnectionLost from None
     return sock

@@ -52,7 +52,7 @@ def encode(message: dict[str, Any]) -> bytes:
     return encode_value(message) + b"\n"
 
 
-def client_hello(client: str, *, member: bool, differs: Sequence[str] = ()) -> bytes:
+def client_hello(client: str, *, member: bool, differs: Sequence[str]) -> bytes:
     """Return the client's first line. A `member` keeps the session alive while its connection is open; `differs` are
     the settings of this process that PRIMARY does not use."""
     hello = {"hello": VERSION, "version": __version__, "pid": os.getpid(), "client": client, "member": member}

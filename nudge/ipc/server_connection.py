@@ -67,7 +67,7 @@ class ServerConnection(asyncio.Protocol):
         self._reading = True
         self._ended = False  # no more lines will come
         self._resuming = False
-        self._reaper: asyncio.TimerHandle | None = None  # ends a connection that says nothing
+        self._silence_timer: asyncio.TimerHandle | None = None  # ends a connection that says nothing
         self.member: Member | None = None
         self.gone: asyncio.Future[None] = self._loop.create_future()
 
@@ -87,7 +87,7 @@ class ServerConnection(asyncio.Protocol):
             self._refuse(Unavailable("the server has too many connections; try again in a moment").to_wire())
         else:
             server.without_hello[self] = None
-            self._reaper = self._loop.call_later(
+            self._silence_timer = self._loop.call_later(
                 limits.PROOF_TIMEOUT if self._tcp else limits.HELLO_TIMEOUT, self.abort
             )
             if self._tcp:
@@ -101,17 +101,17 @@ class ServerConnection(asyncio.Protocol):
             del unproven[oldest]
             oldest.abort()
 
-    def _stop_reaper(self) -> None:
-        if self._reaper is not None:
-            self._reaper.cancel()
-            self._reaper = None
+    def _stop_silence_timer(self) -> None:
+        if self._silence_timer is not None:
+            self._silence_timer.cancel()
+            self._silence_timer = None
 
     def connection_lost(self, error: Exception | None) -> None:  # noqa: ARG002
         """Cancel the reads that are running, since no caller waits for them; writes are finished."""
         self._server.connections.discard(self)
         self._server.unproven.pop(self, None)
         self._server.without_hello.pop(self, None)
-        self._stop_reaper()
+        self._stop_silence_timer()
         self.member = None
         self._ended = True
         self._buffer.clear()
@@ -126,12 +126,12 @@ class ServerConnection(asyncio.Protocol):
         that closes it is leaving."""
         self._ended = True
         self.member = None
-        if self._hung_up():
+        if self._is_closed_by_client():
             return False
         self._process()
         return not self._is_finished()
 
-    def _hung_up(self) -> bool:
+    def _is_closed_by_client(self) -> bool:
         if not hasattr(select, "poll"):
             return True
         poll = select.poll()
@@ -263,14 +263,14 @@ class ServerConnection(asyncio.Protocol):
             return
         self._proven, self._max_line = True, limits.MAX_LINE_BYTES
         server.unproven.pop(self, None)
-        self._stop_reaper()
-        self._reaper = self._loop.call_later(limits.HELLO_TIMEOUT, self.abort)
+        self._stop_silence_timer()
+        self._silence_timer = self._loop.call_later(limits.HELLO_TIMEOUT, self.abort)
 
     def _queue_hello(self, hello: dict[str, Any]) -> None:
         """Handle a hello. A later one replaces the first: a PROXY connects before it knows its client's name."""
         self._greeted = True
         self._server.without_hello.pop(self, None)
-        self._stop_reaper()
+        self._stop_silence_timer()
         pid = hello.get("pid")
         if hello.get("member") is True and isinstance(pid, int) and not self._ended:
             self.member = Member(

@@ -15,7 +15,7 @@ from nudge import __version__, files, limits, locks, paths
 from nudge.clock import boot_seconds, poll_until
 from nudge.errors import StorageFailed, Unavailable
 from nudge.ipc import endpoint, holder
-from nudge.ipc.connection import Connection, Lost, TimedOut
+from nudge.ipc.connection import Connection, ConnectionLost, TimedOut
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def _try_connect(directory: str, published: Endpoint | None) -> Connection | Non
         return None
     try:
         return Connection(published, endpoint.read_token(directory))
-    except Lost:
+    except ConnectionLost:
         return None
     except TimedOut:
         error = no_answer(published)
@@ -117,7 +117,7 @@ def no_answer(published: Endpoint) -> Unavailable:
     )
 
 
-def is_settling(directory: str, published: Endpoint) -> bool:
+def has_just_started(directory: str, published: Endpoint) -> bool:
     """Whether a server that did not answer in time has just started and is not suspended: on a busy machine its first
     calls may take longer, so they are sent again."""
     try:
@@ -297,10 +297,10 @@ def _refuse_if_taken(port: int | None) -> None:
 
 def spawn_detached(
     directory: str,
-    published: Endpoint | None = None,
+    published: Endpoint | None,
     *,
-    successor_of: str | None = None,
-    arguments: Sequence[str] = (),
+    successor_of: str | None,
+    arguments: Sequence[str],
 ) -> subprocess.Popen[bytes]:
     """Start `nudge serve --detach`: in its own session, with no inherited descriptor, in `/`, with a bare environment.
 

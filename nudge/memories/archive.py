@@ -38,7 +38,7 @@ def sweep(connection: SqlConnection, now: float, *, keep: bool = True, most: int
     return len(notes)
 
 
-def archived(
+def list_archived(
     connection: SqlConnection,
     limit: int,
     offset: int = 0,

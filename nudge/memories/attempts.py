@@ -100,7 +100,7 @@ class Resolution:
 
 
 @dataclass(frozen=True, slots=True)
-class Observed:
+class ObservedOutcome:
     """What the exit code of a command says about an attempt, and whether its agent was told. The command is only named
     by the id of its observation, so that a purge of the observation leaves no copy of it."""
 
@@ -146,7 +146,7 @@ class Attempt:
         observed = self.note.draft.metadata.get("observed")
         return str(observed.get("outcome")) if isinstance(observed, Mapping) else None
 
-    def was_told(self, observed: Observed) -> bool:
+    def was_told(self, observed: ObservedOutcome) -> bool:
         """Whether the agent was told this outcome before."""
         before = self.note.draft.metadata.get("observed")
         return self.observed == observed.status and bool(before and before.get("told"))
@@ -193,7 +193,7 @@ class Attempt:
 def parse_plan(fields: Mapping[str, Any]) -> Plan:
     """Validate the fields of a new attempt."""
     return Plan(
-        goal=_checked_as("goal", check_title, fields.get("goal")),
+        goal=_check_goal(fields.get("goal")),
         **{name: _attempt_text(fields.get(name), name) for name in _TEXTS},
         domain=check_domain(fields.get("domain") or DOMAINS[-1]),
         strategy=_optional(fields, "strategy", _check_strategy),
@@ -217,7 +217,7 @@ def parse_update(fields: Mapping[str, Any]) -> tuple[dict[str, Any], str | None]
 
 def parse_resolution(fields: Mapping[str, Any]) -> Resolution:
     return Resolution(
-        status=check_outcome(fields.get("status")),
+        status=_check_outcome(fields.get("status")),
         result=_optional(fields, "result", lambda value: check_text(value, "result", limits.MAX_RESULT_BYTES)),
         surprise=_optional(fields, "surprise", lambda value: check_text(value, "surprise", limits.MAX_RESULT_BYTES)),
         root_cause=_optional(fields, "root_cause", _check_root_cause),
@@ -229,8 +229,8 @@ def check_domain(value: object) -> str:
     return check_choice(value, DOMAINS, "domain")
 
 
-def check_outcome(value: object, field: str = "status") -> str:
-    return check_choice(value, OUTCOMES, field)
+def _check_outcome(value: object) -> str:
+    return check_choice(value, OUTCOMES, "status")
 
 
 def _check_strategy(value: object) -> str:
@@ -271,12 +271,12 @@ def _attempt_text(value: object, name: str) -> str:
     return check_text(value, name, limits.MAX_ATTEMPT_TEXT_BYTES)
 
 
-def _checked_as(name: str, check: Any, value: object) -> Any:
-    """Run a check of notes under the name that the journal has for the field."""
+def _check_goal(value: object) -> str:
+    """Check the goal, which becomes the title of the note, under the name that the journal has for it."""
     try:
-        return check(value)
+        return check_title(value)
     except Invalid as error:
-        raise Invalid(error.rule, field=name) from None
+        raise Invalid(error.rule, field="goal") from None
 
 
 def _optional(fields: Mapping[str, Any], name: str, check: Any) -> Any:

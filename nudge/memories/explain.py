@@ -34,7 +34,7 @@ def envelope(
     project: str | None,
     requested: int,
     include_pack_context: bool,
-    items: Sequence[Mapping[str, Any]] = (),
+    items: Sequence[Mapping[str, Any]],
     missing_ids: Sequence[int] = (),
     errors: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:

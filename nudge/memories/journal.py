@@ -24,7 +24,7 @@ from nudge.memories.attempts import (
     OUTCOMES,
     RANKED_AS,
     Attempt,
-    Observed,
+    ObservedOutcome,
     Plan,
     Resolution,
     content_of,
@@ -36,7 +36,7 @@ from nudge.memories.attempts import (
     without_none,
 )
 from nudge.memories.note import ATTEMPT, Draft, Lifetimes, Note, rfc3339
-from nudge.memories.store import OPEN, SqlConnection, marks
+from nudge.memories.store import OPEN, SqlConnection, placeholders
 from nudge.text import quote, quote_name
 
 
@@ -59,7 +59,7 @@ class AttemptFilter:
             parts.append("n.namespace = ?")
             values.append(self.namespace)
         if self.hidden:
-            parts.append(f"n.namespace NOT IN ({marks(self.hidden)})")
+            parts.append(f"n.namespace NOT IN ({placeholders(self.hidden)})")
             values.extend(self.hidden)
         if self.status == OPEN_STATUS:
             parts.append("n.attempt_outcome IS NULL")
@@ -100,7 +100,7 @@ def open_in_namespace(connection: SqlConnection, namespace: str) -> list[Attempt
     return _attempts(store.select(connection, f"{OPEN} AND n.namespace = ? ORDER BY n.id DESC", (namespace,)))
 
 
-def latest_in_session(connection: SqlConnection, session: str, namespace: str | None = None) -> Attempt | None:
+def latest_in_session(connection: SqlConnection, session: str, namespace: str | None) -> Attempt | None:
     condition = (
         f"n.kind = '{ATTEMPT}' AND n.attempt_session = ? AND (? IS NULL OR n.namespace = ?) ORDER BY n.id DESC LIMIT 1"
     )
@@ -193,7 +193,7 @@ def update(
     return _replace(connection, attempt, {**metadata, **changes}, iteration, now, counts=True)
 
 
-def note_outcome(connection: SqlConnection, attempt: Attempt, observed: Observed, now: float) -> Attempt:
+def note_outcome(connection: SqlConnection, attempt: Attempt, observed: ObservedOutcome, now: float) -> Attempt:
     """Store the outcome that a command shows for an open attempt. It does not resolve the attempt."""
     metadata = {**attempt.note.draft.metadata, "observed": observed.to_metadata(rfc3339(now))}
     return _replace(connection, attempt, metadata, None, now)
@@ -311,7 +311,7 @@ def changed_since(attempt: Attempt) -> Conflict:
 def _free_title(connection: SqlConnection, draft: Draft, now: float) -> Draft:
     """Return the draft of a lesson with a title that is free: a lesson of this title is updated, but a note of another
     kind keeps its title."""
-    other = store.find_namesake(connection, draft, now)
+    other = store.find_same_title(connection, draft, now)
     if other is None or other.draft.kind == LESSON:
         return draft
     suffix = f" (m{draft.metadata['attempt']})"

@@ -11,7 +11,7 @@ from nudge import limits
 from nudge.context import is_project
 from nudge.errors import Invalid
 from nudge.memories.note import GLOBAL, TIERS
-from nudge.memories.store import LIVE, SqlConnection, marks
+from nudge.memories.store import LIVE, SqlConnection, placeholders
 from nudge.text import quote_name
 
 
@@ -74,17 +74,17 @@ def private_names(connection: SqlConnection, private: Iterable[str], *shown: str
 
 def counts(connection: SqlConnection, now: float, hidden: Sequence[str] = ()) -> list[dict[str, Any]]:
     rows = connection.execute(
-        f"SELECT n.namespace, count(*) FROM notes n WHERE {LIVE} AND n.namespace NOT IN ({marks(hidden)})"
+        f"SELECT n.namespace, count(*) FROM notes n WHERE {LIVE} AND n.namespace NOT IN ({placeholders(hidden)})"
         " GROUP BY n.namespace ORDER BY 2 DESC, 1",
         (now, *hidden),
     )
     return [{"namespace": namespace, "count": count} for namespace, count in rows]
 
 
-def stats(connection: SqlConnection, now: float, hidden: Sequence[str] = ()) -> dict[str, Any]:
+def stats(connection: SqlConnection, now: float, hidden: Sequence[str]) -> dict[str, Any]:
     """Return counts of notes, links and archived notes outside of the `hidden` namespaces, and the database's size."""
     one = connection.execute
-    shown = f"namespace NOT IN ({marks(hidden)})"
+    shown = f"namespace NOT IN ({placeholders(hidden)})"
     rows = one(
         f"SELECT tier, namespace, count(*) FROM notes n WHERE {LIVE} AND {shown} GROUP BY namespace, tier",
         (now, *hidden),

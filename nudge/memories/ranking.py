@@ -34,7 +34,7 @@ from nudge.memories.retrieval import (
     titles_alike,
     words_in,
 )
-from nudge.memories.store import LIVE, NoteFilter, SqlConnection, find_winners, get_many, marks
+from nudge.memories.store import LIVE, NoteFilter, SqlConnection, find_winners, get_many, placeholders
 from nudge.words import STOP_WORDS, content_words
 
 COMPONENTS = (
@@ -42,6 +42,7 @@ COMPONENTS = (
 )
 """The parts of a score, in the order in which they are shown."""
 BASE = 10.0
+_SIMILAR_TITLES = 5  # notes that a new one may contradict
 _SCALE = 0.05
 _PRIORITY, _ACCESS, _CONFIDENCE, _RECENCY = 0.5 * _SCALE, 0.1 * _SCALE, 2.0 * _SCALE, 1.0 * _SCALE
 _MOST_ACCESSES = 50
@@ -92,9 +93,7 @@ class Factors(NamedTuple):
         )
 
 
-def score(
-    factors: Factors, now: float, *, text: float | None, with_tier: bool = True, here: str | None = None
-) -> Score:
+def score(factors: Factors, now: float, *, text: float | None, with_tier: bool = True, here: str | None) -> Score:
     """Score a note. `text`: its text score in relation to the best of the query's matches, 0 to 1; None without a
     query. `here`: the caller's namespace, None where it is not known."""
     base, recency, kind, priority, access, confidence, tier, namespace = _score_parts(
@@ -104,7 +103,7 @@ def score(
     return Score(dict(zip(COMPONENTS, parts, strict=True)))
 
 
-def _total(factors: Factors, now: float, *, text: float, with_tier: bool, here: str | None = None) -> float:
+def _total(factors: Factors, now: float, *, text: float, with_tier: bool, here: str | None) -> float:
     """`score(...).total`, in a third of the time: most of what is ranked is not returned."""
     return sum(_score_parts(factors, now, text, with_tier, here))
 
@@ -187,7 +186,7 @@ def matched_words(connection: SqlConnection, text: str | None, notes: Iterable[N
     return words_in(connection, Words.parse(text, all_needed=False), texts.keys(), texts=texts)
 
 
-def similar_titles(connection: SqlConnection, note: Note, now: float, limit: int = 5) -> list[int]:
+def similar_titles(connection: SqlConnection, note: Note, now: float) -> list[int]:
     """Return the ids of notes in the namespace whose titles have most of this one's words, the newest first; no
     attempts."""
     words = content_words(note.draft.title)
@@ -196,12 +195,12 @@ def similar_titles(connection: SqlConnection, note: Note, now: float, limit: int
     alike = titles_alike(connection, words, note.draft.namespace)
     # With a plus: by the ids, not by the index of namespaces.
     titles = connection.execute(
-        f"SELECT n.id, n.title FROM notes n WHERE n.id IN ({marks(alike)}) AND {LIVE} AND n.id <> ?"
+        f"SELECT n.id, n.title FROM notes n WHERE n.id IN ({placeholders(alike)}) AND {LIVE} AND n.id <> ?"
         f" AND n.kind <> '{ATTEMPT}' AND +n.namespace = ? ORDER BY n.id DESC",
         (*alike, now, note.id, note.draft.namespace),
     )
     shared = ((len(set(words) & set(content_words(title))), note_id) for note_id, title in titles)
-    return [note_id for count, note_id in shared if count >= most_of(words)][:limit]
+    return [note_id for count, note_id in shared if count >= most_of(words)][:_SIMILAR_TITLES]
 
 
 def _ranked(connection: SqlConnection, words: Words, where: NoteFilter, limit: int, now: float) -> list[Match]:
@@ -232,7 +231,7 @@ _SENTENCE_THRESHOLD = 1.25 * _PROMPT_THRESHOLD  # for one sentence of a longer p
 _LEAST_SHARE = 0.3  # of the prompt's weight
 _LEAST_WORDS, _LEAST_SENTENCE_WORDS = 2, 3
 _SENTENCES = 4
-_RECALLED = 3  # of one recall
+_RECALLED_NOTES = 3  # of one recall
 _MOST_WORDS = 32
 _OTHER_NOTES = 50  # assumed beside those there are: in a store of three notes every word would be frequent
 _MOST_COUNTED = 2_000  # notes with a word: beyond, its weight is next to nothing
@@ -273,7 +272,7 @@ def relevant_notes(
     weigh = _WordWeights(connection, where.namespaces)
     best: dict[int, RelevantNote] = {}
     for words, least_words, threshold in _parts_of_prompt(prompt):
-        for match in recall(connection, " ".join(words), where, _RECALLED, now):
+        for match in recall(connection, " ".join(words), where, _RECALLED_NOTES, now):
             candidate = weigh.relevance(match.note, words)
             if candidate.score < threshold or len(candidate.words) < least_words:
                 continue

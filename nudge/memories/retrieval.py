@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 MAX_WORDS = 64
 _MATCHING = "FROM notes_fts WHERE notes_fts MATCH ?"
-_LARGE = 1_000  # notes
+_LARGE_STORE = 1_000  # notes
 _MOST_SCORED = 130  # notes of a large store that one query scores
 _MOST_COUNTED = 110  # notes with a word; of two that are more frequent, either may be the rarer one
-_FEW = 12  # scored notes, of which the best need not be the best of all
+_LEAST_SCORED = 12  # scored notes, of which the best need not be the best of all
 _MOST_TITLED = 30  # notes with the words in their titles that are scored
 _MERGED_PAGES = 64  # of the index, in one step
 _PAGES_MERGED_WITH_A_NOTE = 16
@@ -99,7 +99,7 @@ def best_matches(
         matches = _meeting(connection, scored, condition, limit)
         if is_whole:
             return matches
-    if len(matches) < needed or len(scored) < _FEW:
+    if len(matches) < needed or len(scored) < _LEAST_SCORED:
         titled = _title_matches(connection, scope, words)
         others = _meeting(connection, _scored(connection, _newest(connection, whole), titled), condition, limit)
         matches = list({match[0]: match for match in (*matches, *others)}.values())
@@ -157,7 +157,7 @@ def count_segments(connection: SqlConnection) -> int:
 
 
 def merge_segments(connection: SqlConnection, *, begin: bool = False, pages: int | None = None) -> bool:
-    """Merge some pages of the index towards one segment, and return whether there is more to do; 64 pages take some
+    """Merge some pages of the index toward one segment, and return whether there is more to do; 64 pages take some
     milliseconds. `begin` makes all segments part of one merge."""
     before, pages = connection.total_changes, pages or _MERGED_PAGES
     connection.execute("INSERT INTO notes_fts(notes_fts, rank) VALUES ('merge', ?)", (-pages if begin else pages,))
@@ -303,7 +303,7 @@ def _scope(namespaces: tuple[str, ...] | None) -> str:
 def _is_large(connection: SqlConnection, namespaces: tuple[str, ...] | None) -> bool:
     marks = ", ".join("?" * len(namespaces or ()))
     where = "" if namespaces is None else f"WHERE namespace IN ({marks})"
-    beyond = f"SELECT 1 FROM notes {where} LIMIT 1 OFFSET {_LARGE}"
+    beyond = f"SELECT 1 FROM notes {where} LIMIT 1 OFFSET {_LARGE_STORE}"
     return connection.execute(beyond, namespaces or ()).fetchone() is not None
 
 

@@ -59,15 +59,15 @@ class NoteFilter:
             values.extend(given)
 
         if self.namespaces is not None:
-            add(f"n.namespace IN ({marks(self.namespaces)})", *self.namespaces)
+            add(f"n.namespace IN ({placeholders(self.namespaces)})", *self.namespaces)
         if self.hidden:
-            add(f"n.namespace NOT IN ({marks(self.hidden)})", *self.hidden)
+            add(f"n.namespace NOT IN ({placeholders(self.hidden)})", *self.hidden)
         if self.tier is not None:
             add("n.tier = ?", self.tier)
         if self.kind is not None:
             add("n.kind = ?", self.kind)
         if self.kinds:
-            add(f"n.kind IN ({marks(self.kinds)})", *self.kinds)
+            add(f"n.kind IN ({placeholders(self.kinds)})", *self.kinds)
         if self.since is not None:
             add("n.updated_at >= ?", self.since)
         if self.until is not None:
@@ -77,7 +77,7 @@ class NoteFilter:
         if self.without_open_attempts:
             add(f"NOT {OPEN}")
         if self.tags:
-            add(f"EXISTS (SELECT 1 FROM json_each(n.tags) WHERE value IN ({marks(self.tags)}))", *self.tags)
+            add(f"EXISTS (SELECT 1 FROM json_each(n.tags) WHERE value IN ({placeholders(self.tags)}))", *self.tags)
         return parts, values
 
 
@@ -89,7 +89,7 @@ def store(connection: SqlConnection, draft: Draft, now: float, lifetimes: Lifeti
 
     An update never lowers the tier and keeps the higher priority; everything else is replaced.
     """
-    previous = find_namesake(connection, draft, now)
+    previous = find_same_title(connection, draft, now)
     if previous is None:
         return insert(connection, draft, now, expires_at=lifetimes.expiry(draft, now)), None
     tier = max(draft.tier, previous.draft.tier, key=TIERS.index)
@@ -283,14 +283,16 @@ def get(connection: SqlConnection, note_id: int, now: float) -> Note:
 
 def get_many(connection: SqlConnection, ids: Sequence[int], now: float) -> dict[int, Note]:
     """Return the notes that exist, by id."""
-    rows = connection.execute(f"SELECT {_COLUMNS} FROM notes n WHERE n.id IN ({marks(ids)}) AND {LIVE}", (*ids, now))
+    query = f"SELECT {_COLUMNS} FROM notes n WHERE n.id IN ({placeholders(ids)}) AND {LIVE}"
+    rows = connection.execute(query, (*ids, now))
     return {note.id: note for note in map(_note, rows)}
 
 
-def namespaces_of(connection: SqlConnection, ids: Sequence[int], *, archived: bool = False) -> list[tuple[int, str]]:
+def namespaces_of(connection: SqlConnection, ids: Sequence[int], *, archived: bool) -> list[tuple[int, str]]:
     """Return id and namespace of the notes that exist, or that are in the archive."""
     table = "archived_notes" if archived else "notes"
-    return connection.execute(f"SELECT id, namespace FROM {table} WHERE id IN ({marks(ids)})", tuple(ids)).fetchall()
+    query = f"SELECT id, namespace FROM {table} WHERE id IN ({placeholders(ids)})"
+    return connection.execute(query, tuple(ids)).fetchall()
 
 
 def list_notes(connection: SqlConnection, where: NoteFilter, limit: int, now: float, offset: int = 0) -> list[Note]:
@@ -333,7 +335,7 @@ def select(connection: SqlConnection, condition: str, values: Sequence[Any]) -> 
 
 def find_by_uid(connection: SqlConnection, uid: str, now: float) -> Note | None:
     """Return the note with this uid; an expired one is archived instead."""
-    return _or_archived(connection, next(select(connection, "n.uid = ?", (uid,)), None), now)
+    return _archive_if_expired(connection, next(select(connection, "n.uid = ?", (uid,)), None), now)
 
 
 def find_by_title(connection: SqlConnection, title: str, namespace: str) -> Note | None:
@@ -345,13 +347,13 @@ def find_by_title(connection: SqlConnection, title: str, namespace: str) -> Note
     return None if row is None else _note(row)
 
 
-def find_namesake(connection: SqlConnection, draft: Draft, now: float) -> Note | None:
+def find_same_title(connection: SqlConnection, draft: Draft, now: float) -> Note | None:
     """Return the note that has the draft's title; an expired one is archived instead, so that its title is free."""
     note = None if draft.kind == ATTEMPT else find_by_title(connection, draft.title, draft.namespace)
-    return _or_archived(connection, note, now)
+    return _archive_if_expired(connection, note, now)
 
 
-def _or_archived(connection: SqlConnection, note: Note | None, now: float) -> Note | None:
+def _archive_if_expired(connection: SqlConnection, note: Note | None, now: float) -> Note | None:
     if note is not None and note.expires_at is not None and note.expires_at <= now:
         archive_notes(connection, [note], "gc", now)
         return None
@@ -360,14 +362,14 @@ def _or_archived(connection: SqlConnection, note: Note | None, now: float) -> No
 
 def refuse_taken_title(connection: SqlConnection, draft: Draft, now: float, *but: int) -> None:
     """Raise Conflict when a note other than these has the title in the namespace."""
-    other = find_namesake(connection, draft, now)
+    other = find_same_title(connection, draft, now)
     if other is not None and other.id not in but:
         raise Conflict(f"note m{other.id} has this title in namespace {draft.namespace}", id=other.id)
 
 
 def refuse_open_attempts(connection: SqlConnection, ids: Sequence[int]) -> None:
     """Raise Conflict when one of the notes is an open attempt."""
-    row = connection.execute(f"SELECT n.id FROM notes n WHERE n.id IN ({marks(ids)}) AND {OPEN}", ids).fetchone()
+    row = connection.execute(f"SELECT n.id FROM notes n WHERE n.id IN ({placeholders(ids)}) AND {OPEN}", ids).fetchone()
     if row is not None:
         raise Conflict(f"m{row[0]} is an open attempt; change it with update_ghap, end it with resolve_ghap", id=row[0])
 
@@ -428,5 +430,5 @@ def _fields(note: Note) -> dict[str, Any]:
     }
 
 
-def marks(values: Sequence[Any]) -> str:
+def placeholders(values: Sequence[Any]) -> str:
     return ", ".join("?" * len(values))

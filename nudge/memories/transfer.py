@@ -188,14 +188,14 @@ class Merge:
     counts: Counter[str] = field(default_factory=Counter)
     _ids: dict[int, int] = field(default_factory=dict)
 
-    def notes(self, incoming: Iterable[IncomingNote]) -> None:
+    def add_notes(self, incoming: Iterable[IncomingNote]) -> None:
         for one in incoming:
             note_id, outcome = self._put(one.clamped(self.now))
             self.counts[outcome] += 1
             if one.source_id is not None and note_id is not None:
                 self._ids[one.source_id] = note_id
 
-    def links(self, incoming: Iterable[IncomingLink]) -> None:
+    def add_links(self, incoming: Iterable[IncomingLink]) -> None:
         """Add the links whose two notes were imported."""
         for one in incoming:
             source, target = self._ids.get(one.source_id), self._ids.get(one.target_id)
@@ -215,23 +215,23 @@ class Merge:
         if not self.revived and one.uid and self._was_forgotten(one.uid):
             return None, FORGOTTEN
         same = store.find_by_uid(self.connection, one.uid, self.now) if one.uid else None
-        namesake = store.find_namesake(self.connection, one.draft, self.now)
-        held = same or namesake
+        same_title = store.find_same_title(self.connection, one.draft, self.now)
+        held = same or same_title
         if held is None:
             return self._insert(one), CREATED
         if one.updated_at is not None and one.updated_at <= held.updated_at:
-            return held.id, self._raise(held, one.draft)
+            return held.id, self._keep_text(held, one.draft)
         if held.draft.kind == ATTEMPT and held.draft.metadata.get("outcome") and not one.draft.metadata.get("outcome"):
-            return held.id, self._raise(held, one.draft)  # what is resolved stays resolved
+            return held.id, self._keep_text(held, one.draft)  # what is resolved stays resolved
         draft = replace(one.draft, **_higher(one.draft, held.draft))
         if _same(draft, held.draft):
-            return held.id, self._raise(held, one.draft)
-        if namesake is not None and namesake.id != held.id:
+            return held.id, self._keep_text(held, one.draft)
+        if same_title is not None and same_title.id != held.id:
             return held.id, CONFLICT
         store.write(self.connection, held.id, draft, one.updated_at or self.now, self._expiry(draft))
         return held.id, UPDATED
 
-    def _raise(self, held: Note, incoming: Draft) -> str:
+    def _keep_text(self, held: Note, incoming: Draft) -> str:
         """Keep a note's text, but take the tier, priority and expiry of the other version where they are higher or
         later."""
         draft = replace(held.draft, **_higher(incoming, held.draft))

@@ -23,7 +23,7 @@ from nudge import __version__, limits, strict_json
 from nudge.errors import INVALID_REQUEST, HandingOver, Invalid, NotFound, NudgeError
 from nudge.ipc.protocol import IN_PAGES
 from nudge.server import jsonrpc, rest
-from nudge.server.http_connections import Handler, HttpConnection, Listener, plain
+from nudge.server.http_connections import Handler, HttpConnection, Listener, text_response
 from nudge.server.mcp import read_session
 from nudge.server.mcp_server import McpCaller, McpServer
 from nudge.strict_json import JsonError
@@ -201,7 +201,7 @@ class HttpServer:
         operation, named = rest.match(path)["GET" if request.method == "HEAD" else request.method]
         try:
             body = await _read_body(request)
-            params = rest.params(operation, named, query, await strict_json.decode_any(body) if body else None)
+            params = rest.merge_params(operation, named, query, await strict_json.decode_any(body) if body else None)
             result = await self._app.execute(operation.name, params, _call_of(request.headers))
             return _json(result, rest.success_of(operation))
         except HandingOver:
@@ -344,7 +344,7 @@ def _is_rest(request: web.BaseRequest) -> bool:
 def _refusal(request: web.BaseRequest, status: int, text: str, **headers: str) -> web.Response:
     """Return the response for a request that no operation answered, in the form that errors have on this path."""
     if not _is_rest(request):
-        return plain(status, text, **headers)
+        return text_response(status, text, **headers)
     body = strict_json.encode(rest.refusal_body(status, text))
     return web.Response(body=body, status=status, headers={**_JSON, **headers})
 

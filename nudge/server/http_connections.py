@@ -79,7 +79,7 @@ class Listener:
 class HttpConnection(web.RequestHandler):
     """aiohttp's connection. It has `limits.TOKEN_TIMEOUT` seconds to show the token, or it is cut off."""
 
-    __slots__ = ("_listener", "_reaper", "_unsent", "authenticated", "busy")
+    __slots__ = ("_listener", "_token_timer", "_unsent", "authenticated", "busy")
 
     def __init__(self, listener: Listener, server: web.Server, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(
@@ -95,7 +95,7 @@ class HttpConnection(web.RequestHandler):
         self._listener = listener
         self.authenticated = self.busy = False
         self._unsent = b""
-        self._reaper = loop.call_later(limits.TOKEN_TIMEOUT, self.abort)
+        self._token_timer = loop.call_later(limits.TOKEN_TIMEOUT, self.abort)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
@@ -103,7 +103,7 @@ class HttpConnection(web.RequestHandler):
         self._listener.register(self)
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        self._reaper.cancel()
+        self._token_timer.cancel()
         self._listener.unregister(self)
         super().connection_lost(exc)
 
@@ -118,7 +118,7 @@ class HttpConnection(web.RequestHandler):
 
     def authenticate(self) -> None:
         self.authenticated = True
-        self._reaper.cancel()
+        self._token_timer.cancel()
         self._listener.mark_authenticated(self)
 
     def send(self, answer: bytes, *, soon: bool) -> None:
@@ -153,10 +153,10 @@ class HttpConnection(web.RequestHandler):
     ) -> web.StreamResponse:
         """Answer an error without quoting the request, as aiohttp's page and log line do: it may hold a secret."""
         if isinstance(exc, HttpProcessingError) or status < 500:
-            response = plain(400, "not a request that this server understands")
+            response = text_response(400, "not a request that this server understands")
         else:
             _log.error("request failed", exc_info=exc)
-            response = plain(500, "internal error; the server's log has the details")
+            response = text_response(500, "internal error; the server's log has the details")
         if request.writer.output_size > 0:
             raise ConnectionError("the answer has already begun")
         response.force_close()
@@ -170,7 +170,7 @@ def _make_request(message: Any, payload: Any, protocol: web.RequestHandler, writ
     return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=limits.MAX_BODY_BYTES)
 
 
-def plain(status: int, text: str, **headers: str) -> web.Response:
+def text_response(status: int, text: str, **headers: str) -> web.Response:
     """Return a response with one line of plain text."""
     return web.Response(
         status=status,

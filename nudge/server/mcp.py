@@ -181,7 +181,7 @@ def tool_answer(
 
 
 def visible_result(
-    result: Any, encode: Callable[[Any], bytes], render: Callable[[Message], str | None] | None = None
+    result: Any, encode: Callable[[Any], bytes], render: Callable[[Message], str | None] | None
 ) -> tuple[Message, str]:
     """Return a tool's result as an object, and its text; both without invisible and bidirectional characters."""
     structured = result if isinstance(result, dict) else {"result": result}

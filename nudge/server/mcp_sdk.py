@@ -64,7 +64,7 @@ _ALWAYS_LOADED = "nudge.get_hint"
 
 
 @dataclass(slots=True)
-class _Turn:
+class _SdkCall:
     """One message on its way through the SDK, and the tool's result."""
 
     caller: McpCaller
@@ -77,7 +77,7 @@ class SdkServer:
 
     def __init__(self, app: App) -> None:
         self._app = app
-        self._server: Server[_Turn] = Server(
+        self._server: Server[_SdkCall] = Server(
             "nudge",
             version=__version__,
             title="Nudge",
@@ -116,12 +116,12 @@ class SdkServer:
         self, request_id: str | int, method: str, params: dict[str, Any] | None, caller: McpCaller
     ) -> dict[str, Any]:
         connection = _connection(method, params, caller)
-        turn = _Turn(caller)
+        sdk_call = _SdkCall(caller)
         try:
             result = await serve_one(
-                self._server, _Exchange(request_id), method, params, connection=connection, lifespan_state=turn
+                self._server, _Exchange(request_id), method, params, connection=connection, lifespan_state=sdk_call
             )
-            return result if turn.result is None else _fill(result, turn.result, turn.render)
+            return result if sdk_call.result is None else _fill(result, sdk_call.result, sdk_call.render)
         except (EnvNeeded, HandingOver, MCPError, ValidationError):
             raise
         except Exception:
@@ -129,7 +129,7 @@ class SdkServer:
             raise MCPError(code=INTERNAL_ERROR, message=INTERNAL_MESSAGE) from None
 
     async def _list_tools(
-        self, context: ServerRequestContext[_Turn], _params: types.PaginatedRequestParams | None
+        self, context: ServerRequestContext[_SdkCall], _params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
         try:
             choice = context.lifespan_context.caller.tools
@@ -139,23 +139,23 @@ class SdkServer:
         return types.ListToolsResult(tools=[_TOOLS[name] for name in chosen])
 
     async def _call_tool(
-        self, context: ServerRequestContext[_Turn], params: types.CallToolRequestParams
+        self, context: ServerRequestContext[_SdkCall], params: types.CallToolRequestParams
     ) -> types.CallToolResult:
         operation = mcp.find_operation(params.name)
         if operation is None:
             raise MCPError(code=METHOD_NOT_FOUND, message=f"Unknown tool: {params.name[:100]}")
-        turn = context.lifespan_context
-        call = turn.caller.call
+        sdk_call = context.lifespan_context
+        call = sdk_call.caller.call
         if (client := context.session.client_params) is not None:  # 2026-07-28: each request says who sends it
             call = replace(call, client=client.client_info.name[:MAX_CLIENT_CHARS])
         try:
             content = await self._app.execute(operation, params.arguments or {}, call)
-            turn.result = content if isinstance(content, dict) else {"result": content}
-            turn.render = text_renderer(operation, params.arguments or {})
+            sdk_call.result = content if isinstance(content, dict) else {"result": content}
+            sdk_call.render = text_renderer(operation, params.arguments or {})
         except HandingOver:
             raise
         except NudgeError as error:
-            turn.result = {
+            sdk_call.result = {
                 "error": {"code": error.code, "reason": error.reason, "message": error.message, **error.data}
             }
             return types.CallToolResult(content=[], structured_content={}, is_error=True)
@@ -286,13 +286,13 @@ _PROMPTS = [_RECALL_FIRST, _WORKFLOW]
 
 
 async def _list_prompts(
-    _context: ServerRequestContext[_Turn], _params: types.PaginatedRequestParams | None
+    _context: ServerRequestContext[_SdkCall], _params: types.PaginatedRequestParams | None
 ) -> types.ListPromptsResult:
     return types.ListPromptsResult(prompts=_PROMPTS)
 
 
 async def _get_prompt(
-    _context: ServerRequestContext[_Turn], params: types.GetPromptRequestParams
+    _context: ServerRequestContext[_SdkCall], params: types.GetPromptRequestParams
 ) -> types.GetPromptResult:
     try:
         return _render_prompt(params.name, params.arguments or {})

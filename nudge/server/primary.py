@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from nudge.server.http import HttpServer
 
 _log = logging.getLogger(__name__)
-_WATCH = 1.0  # seconds between two checks of endpoint, socket, token, parent process and idle time
-_LOCK_WATCH = 0.2  # seconds between two checks of the lock: a process that finds it free starts another server
+_WATCH_INTERVAL = 1.0  # seconds between two checks of endpoint, socket, token, parent process and idle time
+_LOCK_WATCH_INTERVAL = 0.2  # seconds between two checks of the lock: a process that finds it free starts another server
 _SUCCESSOR_TIMEOUT = 1.15  # seconds for the successor to ask for the role; the rest of LEAVE_TIMEOUT is for closing
 _FORCED_EXIT = 1.35  # seconds after which the process ends in any case; less than LEAVE_TIMEOUT for a busy machine
 _DRAIN = 0.1  # seconds for calls in flight to finish
@@ -248,10 +248,10 @@ class Primary:
     async def _watch(self) -> None:
         beat = next_look = boot_seconds()
         while True:
-            await asyncio.sleep(_LOCK_WATCH)
+            await asyncio.sleep(_LOCK_WATCH_INTERVAL)
             if boot_seconds() < next_look and (self._lock is None or self._lock.holds_path()):
                 continue
-            next_look = boot_seconds() + _WATCH
+            next_look = boot_seconds() + _WATCH_INTERVAL
             try:
                 self._confirm_role()
                 await self._republish_endpoint()

@@ -98,7 +98,7 @@ def match(path: str) -> dict[str, tuple[Operation, dict[str, str]]]:
     return matched
 
 
-def params(operation: Operation, named: Mapping[str, str], query: str, body: object) -> dict[str, Any]:
+def merge_params(operation: Operation, named: Mapping[str, str], query: str, body: object) -> dict[str, Any]:
     """Merge path, query string and body into one parameter object; the path wins, then the body. Raises Invalid."""
     if isinstance(body, list) and operation.name in _LIST_BODY:
         body = {_LIST_BODY[operation.name]: body}

@@ -13,7 +13,7 @@ from nudge.clock import iso, poll_until
 from nudge.errors import NudgeError, StorageFailed
 from nudge.ipc import endpoint, protocol, spawn
 from nudge.ipc.client import Request, exchange
-from nudge.ipc.connection import Connection, Lost, TimedOut
+from nudge.ipc.connection import Connection, ConnectionLost, TimedOut
 from nudge.ipc.endpoint import is_newer
 from nudge.locks import OwnerLock, is_free
 from nudge.server.gc_tuning import freeze_imports
@@ -79,7 +79,7 @@ def _connect(directory: str) -> Connection | None:
         return None
     try:
         return Connection(published, endpoint.read_token(directory))
-    except (Lost, TimedOut, NudgeError):
+    except (ConnectionLost, TimedOut, NudgeError):
         return None
 
 
@@ -262,7 +262,7 @@ def _ask_for_role(connection: Connection, generation: str) -> None:
     connection.queue_hello("successor")
     try:
         exchange(connection, request, {})
-    except (Lost, TimedOut, NudgeError):
+    except (ConnectionLost, TimedOut, NudgeError):
         pass
     connection.close()
 

@@ -25,7 +25,7 @@ from typing import Any
 from nudge import limits
 from nudge.errors import StorageFailed
 
-FORMAT = 1
+LOG_FORMAT = 1
 
 Record = dict[str, Any]
 
@@ -54,7 +54,7 @@ class LogContents:
 
     `torn`: an incomplete last record, behind `good_bytes`, was dropped. `damaged_bytes`: how many bytes belong to no
     record that checks although they are not a torn tail; `records` are then those that could be recovered. `newer`: the
-    format is newer than FORMAT and the records were not read.
+    format is newer than LOG_FORMAT and the records were not read.
     """
 
     header: Record | None = None
@@ -115,12 +115,12 @@ def _parse(data: bytes) -> LogContents:
 def _take(contents: LogContents, record: Record, *, first: bool) -> bool:
     """Add a record. Only the first one can be the header; False when that one is of a newer format."""
     version = record.get("format")
-    is_header = first and isinstance(version, int) and not isinstance(version, bool) and version >= FORMAT
+    is_header = first and isinstance(version, int) and not isinstance(version, bool) and version >= LOG_FORMAT
     if not is_header:
         contents.records.append(record)
         return True
     contents.header = record
-    return bool(record["format"] == FORMAT)
+    return bool(record["format"] == LOG_FORMAT)
 
 
 def _frame_at(data: bytes, start: int) -> tuple[Record | None, int]:

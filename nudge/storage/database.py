@@ -236,12 +236,12 @@ def _format_of(path: str) -> int:
     if not os.path.exists(path) or os.path.getsize(path) == 0:
         return 0
     with contextlib.closing(open_readonly(path, limits.BUSY_TIMEOUT)) as connection:
-        return migrations.version(connection)
+        return migrations.read_version(connection)
 
 
 def _migrate(connection: sqlite3.Connection, path: str) -> None:
     """Bring the database to the latest format, after a backup in place of one that an earlier attempt left."""
-    old = migrations.version(connection)
+    old = migrations.read_version(connection)
     if old == migrations.LATEST:
         return
     if old > 0:

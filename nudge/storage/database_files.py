@@ -142,7 +142,7 @@ def examine_backup(path: str) -> dict[str, int]:
         raise Invalid(f"there is no such file: {path}")
     try:
         with contextlib.closing(open_backup(path)) as connection:
-            version = migrations.version(connection)
+            version = migrations.read_version(connection)
             if version > migrations.LATEST:
                 raise Invalid(f"{path} was written by a newer Nudge; upgrade this one first")
             if version < 1:

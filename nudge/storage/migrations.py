@@ -215,7 +215,7 @@ MIGRATIONS: tuple[Migration, ...] = (_HISTORY, _MEMORIES, _FACTS, _LEDGER, _JOUR
 LATEST = len(MIGRATIONS)
 
 
-def version(connection: sqlite3.Connection) -> int:
+def read_version(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
@@ -223,7 +223,7 @@ def migrate(connection: sqlite3.Connection, steps: Sequence[Migration] = MIGRATI
     """Apply the missing migrations in one transaction: a process that dies half-way leaves the old format intact."""
     connection.execute("BEGIN EXCLUSIVE")
     try:
-        for step in steps[version(connection) :]:
+        for step in steps[read_version(connection) :]:
             _apply(connection, step)
         connection.execute(f"PRAGMA user_version = {len(steps)}")
         connection.execute("COMMIT")

@@ -91,7 +91,7 @@ class Call:
     def merge_context(self, given: Context, env_names: frozenset[str]) -> Context:
         """The parameters' context, completed by the caller's own; raises EnvNeeded when `env_names` are not known
         yet."""
-        merged = _located(given, given.merged(self.context))
+        merged = _located(given, given.with_defaults(self.context))
         values = self.env_values(env_names) if env_names and merged.env is None else None
         if values is not None:
             merged.env = {name: value for name, value in values.items() if value is not None}
@@ -139,7 +139,7 @@ class InContext(Params):
     context: dict[str, Any] | None = None
 
     def caller_context(self, call: Call) -> Context:
-        return Context.parse(self.context).merged(call.context)
+        return Context.parse(self.context).with_defaults(call.context)
 
     def caller_project(self, call: Call) -> str | None:
         """The project where the caller is. Reads the caller's directory when its context names neither project nor

@@ -14,7 +14,7 @@ from nudge import limits
 from nudge.context import Context, is_project
 from nudge.errors import Invalid
 from nudge.hints import ranking
-from nudge.hints.fields import fresh
+from nudge.hints.fields import copy_json
 from nudge.hints.model import Hint
 from nudge.hints.scope import Verdict
 from nudge.history import facts, views
@@ -274,7 +274,7 @@ def hint_item(
     pack_context: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
     """The explanation of one variant of a hint, with the parts of its score where it applies."""
-    name, scope = f"{hint.component}/{hint.key}", fresh(hint.scope.wire)
+    name, scope = f"{hint.component}/{hint.key}", copy_json(hint.scope.wire)
     parts = ranking.score_components(hint, now)
     weighted = {part: ranking.WEIGHTS[part] * value for part, value in parts.items()}
     belongs = None if project is None else is_project(scope.get("repo") or "", project)

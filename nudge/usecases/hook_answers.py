@@ -24,7 +24,7 @@ from nudge.history.observations import NOT_ACTIONS
 from nudge.history.predictions import judge
 from nudge.history.redact import PRIVATE
 from nudge.memories import journal
-from nudge.memories.attempts import CONFIRMED, FALSIFIED, Attempt, Observed, Resolution
+from nudge.memories.attempts import CONFIRMED, FALSIFIED, Attempt, ObservedOutcome, Resolution
 from nudge.storage.database import Database
 from nudge.text import quote
 from nudge.usecases import learning
@@ -257,7 +257,7 @@ async def _observe_outcome(
         is_baseline = not came_true and not has_changed_files
         if came_true is None or is_older or is_baseline:
             continue
-        observed = Observed(CONFIRMED if came_true else FALSIFIED, observation_id, code, can_tell)
+        observed = ObservedOutcome(CONFIRMED if came_true else FALSIFIED, observation_id, code, can_tell)
         resolves = app.session.settings.journal == _AUTO
         if (resolves or not attempt.was_told(observed)) and await _store_outcome(
             app, attempt, observed, resolves=resolves
@@ -274,7 +274,7 @@ def _open_attempts(connection: sqlite3.Connection, session: str) -> list[tuple[A
     ]
 
 
-async def _store_outcome(app: App, attempt: Attempt, observed: Observed, *, resolves: bool) -> bool:
+async def _store_outcome(app: App, attempt: Attempt, observed: ObservedOutcome, *, resolves: bool) -> bool:
     """Store the outcome, or resolve the attempt. False when the attempt was changed or resolved meanwhile, or its agent
     was told already."""
     now, lifetimes = app.now(), lifetimes_of(app)
@@ -297,7 +297,7 @@ async def _store_outcome(app: App, attempt: Attempt, observed: Observed, *, reso
         return False
 
 
-def _outcome_line(attempt: Attempt, observed: Observed, command: str, *, is_resolved: bool) -> Line:
+def _outcome_line(attempt: Attempt, observed: ObservedOutcome, command: str, *, is_resolved: bool) -> Line:
     cause = f"{quote(command, limits.INJECTED_INTENT_CHARS)} exited with {observed.exit_code}"
     name, status = _attempt_name(attempt), observed.status
     if is_resolved:

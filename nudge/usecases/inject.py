@@ -159,7 +159,7 @@ async def store_injection(
     `event_id` makes it idempotent: a hook that built the digest itself reports it later through the spool."""
 
     def write(connection: sqlite3.Connection) -> list[int]:
-        if event_id is not None and not store.is_new_event(connection, event_id, int(timestamp)):
+        if event_id is not None and not store.add_event_id(connection, event_id, int(timestamp)):
             return []
         if not injected.is_shadow:
             store.store_injection(connection, session_id, timestamp, injected.items, injected.text)

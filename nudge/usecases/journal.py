@@ -149,7 +149,7 @@ async def _adopt(app: App, attempt_id: int, session: str, namespace: str, call: 
         attempt = journal.get(connection, attempt_id)
         if call.door != "cli" and attempt.note.draft.namespace != namespace:
             raise NotFound(f"m{attempt_id} is an attempt in another repo", id=attempt_id)
-        if attempt.is_open and attempt.session != session and is_gone(app, connection, attempt):
+        if attempt.is_open and attempt.session != session and _is_owner_gone(app, connection, attempt):
             is_shared = session == ANONYMOUS
             attempt = journal.adopt(connection, attempt, session, app.now(), parallel=parallel, is_shared=is_shared)
         if not attempt.is_open or attempt.session != session:
@@ -167,7 +167,7 @@ async def list_entries(app: App, params: ListAttempts, call: Call) -> Any:
 
     def read(connection: sqlite3.Connection) -> list[dict[str, Any]]:
         attempts = journal.list_attempts(connection, select(connection), params.limit + 1)
-        orphaned = {attempt.id for attempt in attempts if attempt.is_open and is_gone(app, connection, attempt)}
+        orphaned = {attempt.id for attempt in attempts if attempt.is_open and _is_owner_gone(app, connection, attempt)}
         return [
             {**attempt.to_summary(), **({"is_orphan": True} if attempt.id in orphaned else {})} for attempt in attempts
         ]
@@ -241,13 +241,13 @@ async def reset_tool_count(app: App, params: InSession, call: Call) -> Any:
 def _orphans_here(app: App, connection: sqlite3.Connection, namespace: str, session: str) -> list[Attempt]:
     """The open attempts of a repo whose sessions are gone, the latest first."""
     attempts = journal.open_in_namespace(connection, namespace)
-    return [attempt for attempt in attempts if attempt.session != session and is_gone(app, connection, attempt)]
+    return [attempt for attempt in attempts if attempt.session != session and _is_owner_gone(app, connection, attempt)]
 
 
-def is_gone(app: App, connection: sqlite3.Connection, attempt: Attempt) -> bool:
-    """Whether the session that owns an attempt is gone."""
+def _is_owner_gone(app: App, connection: sqlite3.Connection, attempt: Attempt) -> bool:
+    """Whether the session that owns an attempt has ended or is silent."""
     last_seen = app.activity.last_seen(attempt.session)
-    return session_start.is_gone(connection, attempt.session, attempt.note.updated_at, app.now(), last_seen)
+    return session_start.is_session_gone(connection, attempt.session, attempt.note.updated_at, app.now(), last_seen)
 
 
 async def _shared_namespace(session: str, params: InSession, call: Call) -> str | None:
@@ -269,7 +269,7 @@ def _own(
     terminal."""
     if attempt_id is not None:
         attempt = journal.get(connection, attempt_id)
-        is_allowed = attempt.session == session or call.door == "cli" or is_gone(app, connection, attempt)
+        is_allowed = attempt.session == session or call.door == "cli" or _is_owner_gone(app, connection, attempt)
         if not attempt.is_open or not is_allowed:
             raise journal.changed_since(attempt)
         return attempt

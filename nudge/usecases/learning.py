@@ -30,7 +30,7 @@ from nudge.history.failed_tests import TEST, BrokenTest
 from nudge.history.ledger import COMMAND, IDENTITY, Line, count_told_sessions
 from nudge.history.observations import COMMAND_TYPES, FILE_CHANGES
 from nudge.history.offers import Offer
-from nudge.history.store import is_new_event
+from nudge.history.store import add_event_id
 from nudge.storage.database import Database
 from nudge.usecases.app import App
 from nudge.usecases.call import Call, InContext, Params, Project, ProjectName, Result, Text
@@ -188,7 +188,7 @@ async def _claim_credit(database: Database, event: Mapping[str, Any], hint: Hint
     event_id = f"credit:{event.get('session_id')}:{hint.component}/{hint.key}:{hint.scope.key}"
 
     def remember(connection: sqlite3.Connection) -> bool:
-        return is_new_event(connection, event_id, int(event.get("timestamp", 0)))
+        return add_event_id(connection, event_id, int(event.get("timestamp", 0)))
 
     return await database.write(remember)
 

@@ -377,7 +377,7 @@ async def caller_namespace(params: InContext, call: Call) -> str | None:
 
 async def caller_place(params: InContext, call: Call) -> tuple[str | None, str | None]:
     """The full identity of the repo where the caller is, and the branch."""
-    context = Context.parse(params.context).merged(call.context)
+    context = Context.parse(params.context).with_defaults(call.context)
     project = context.project or (project_of(context.repo, None) if context.repo else None)
     if project or not context.cwd:
         return project, context.branch

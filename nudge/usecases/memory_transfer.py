@@ -153,8 +153,8 @@ def _merge(
     """Merge notes and links into the database and return the counts; a dry run does all the work and rolls it back."""
     merge.connection.execute("SAVEPOINT transfer")
     try:
-        merge.notes(notes)
-        merge.links(links)
+        merge.add_notes(notes)
+        merge.add_links(links)
     finally:
         if dry_run:
             merge.connection.execute("ROLLBACK TO transfer")
@@ -198,7 +198,7 @@ def _copy(
     """Merge the notes and links of the database at `source` into `target`: all, or those that are `visible`."""
     guard = app.session.settings.secret_guard
     with closing(open_readonly(source, limits.BUSY_TIMEOUT)) as notes:
-        if migrations.version(notes) != migrations.LATEST:
+        if migrations.read_version(notes) != migrations.LATEST:
             raise Invalid("is a database of another version of Nudge", field="path")
         notes.execute("BEGIN")  # reads one state of it, whatever is written meanwhile
         merge = Merge(target, app.now(), lifetimes_of(app), revived=False, is_refused=_is_secret if guard else None)

@@ -202,7 +202,7 @@ async def archive_list(app: App, params: ListArchive, call: Call) -> Any:
     def read(connection: sqlite3.Connection) -> list[dict[str, Any]]:
         namespace = visible.namespace(connection, params.namespace)
         hidden = () if namespace else visible.hidden(connection)
-        return archive.archived(connection, params.limit + 1, params.offset, namespace=namespace, hidden=hidden)
+        return archive.list_archived(connection, params.limit + 1, params.offset, namespace=namespace, hidden=hidden)
 
     entries = await app.read(read)
     rows, cut = fitting(entries[: params.limit])

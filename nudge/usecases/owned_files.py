@@ -93,7 +93,7 @@ def _delete(path: str) -> None:
 # Restoring
 
 
-def examine_backup(path: str) -> dict[str, int]:
+def check_backup(path: str) -> dict[str, int]:
     """Count the observations and sessions in a backup, before anything is changed."""
     database = config.database_file()
     if os.path.exists(database) and os.path.exists(path) and os.path.samefile(path, database):

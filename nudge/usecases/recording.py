@@ -14,7 +14,7 @@ from nudge.history import store
 from nudge.history.digest import Digest
 from nudge.history.ledger import Line
 from nudge.history.redact import redact_event
-from nudge.history.sessions import settle_sessions
+from nudge.history.sessions import close_silent_sessions
 from nudge.storage import spool
 from nudge.usecases import hook_answers, inject, learning
 from nudge.usecases.app import App
@@ -62,7 +62,7 @@ async def record(app: App, params: Record, call: Call) -> Any:
 
 async def store_event(app: App, params: Record, call: Call) -> Any:
     """Store one event, at most once by its id. The sender should have redacted it; it is redacted again here."""
-    return {"id": await app.write(call, lambda connection: store.record(connection, redact_event(params.event)))}
+    return {"id": await app.write(call, lambda connection: store.insert_event(connection, redact_event(params.event)))}
 
 
 async def record_many(app: App, params: RecordMany, call: Call) -> Any:
@@ -70,7 +70,7 @@ async def record_many(app: App, params: RecordMany, call: Call) -> Any:
     outcomes = await asyncio.gather(*(_record_old(app, event, call) for event in params.events))
     if app.history is not None:
         # The transcript of a subagent may be read after its session's end, which it reopens.
-        await app.history.write(lambda connection: settle_sessions(connection, app.now()))
+        await app.history.write(lambda connection: close_silent_sessions(connection, app.now()))
     refused = [
         {"event_id": str(event.get("event_id"))[:64], "reason": outcome}
         for event, outcome in zip(params.events, outcomes, strict=True)

@@ -25,9 +25,8 @@ from nudge.hints.store import HintStore
 from nudge.locks import OwnerLock, is_free
 from nudge.repos import is_same_repo
 from nudge.storage import spool
-from nudge.storage.changelog import ChangeLog, LogContents, damaged_copies, keep_damaged, read_log
+from nudge.storage.changelog import LOG_FORMAT, ChangeLog, LogContents, damaged_copies, keep_damaged, read_log
 
-LOG_FORMAT = 1
 _Put = dict[str, Any]  # the record of a hint in the change log
 NO_SESSION = ""  # the session id in a log that holds only what outlived a forgotten session
 
@@ -429,7 +428,7 @@ def read_eligible_hints(
     now = clock_of(contents).now()
     store = _build_store(contents.header, puts, settings, now)
     env = {name: environ[name] for name in store.env_names() if name in environ}
-    steps = store.query(now, context=context.merged(Context(env=env)), limit=limits.INJECTION_VARIANTS)
+    steps = store.query(now, context=context.with_defaults(Context(env=env)), limit=limits.INJECTION_VARIANTS)
     hints: list[dict[str, Any]] = _run_steps(steps)["hints"]
     return store.drop_unproven(hints, project_of(context.repo, context.cwd))
 

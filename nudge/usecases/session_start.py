@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     LastSeen = Callable[[str], float | None]
 
-_STEPS = 1_000  # instructions of SQLite between two checks of the time
+_STEPS_PER_CHECK = 1_000  # instructions of SQLite between two checks of the time
 _NOTE_KINDS = ("decision", "lesson")
 _OPEN_ATTEMPTS = (
     "SELECT id, title, json_extract(metadata, '$.prediction'), attempt_session, updated_at FROM notes"
@@ -66,7 +66,7 @@ def build_offline_digest(
 
 def _limit_time(connection: sqlite3.Connection) -> None:
     until = time.monotonic() + limits.OFFLINE_READ_TIMEOUT
-    connection.set_progress_handler(lambda: time.monotonic() > until, _STEPS)
+    connection.set_progress_handler(lambda: time.monotonic() > until, _STEPS_PER_CHECK)
 
 
 def _hints(environ: Mapping[str, str], settings: Settings, context: Context) -> list[dict[str, Any]]:
@@ -187,8 +187,8 @@ def _open_attempts(connection: sqlite3.Connection, namespace: str | None, sessio
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
-def is_gone(
-    connection: sqlite3.Connection, session: str, updated_at: float, now: float, last_seen: float | None = None
+def is_session_gone(
+    connection: sqlite3.Connection, session: str, updated_at: float, now: float, last_seen: float | None
 ) -> bool:
     """Whether the session that owns an attempt has ended, or was not seen for half an hour. `last_seen` is when a
     server last saw it, None for a session that has ended.
@@ -220,6 +220,6 @@ def attempts_at_start(
         row
         for row in rows
         if row["session"] != session
-        and is_gone(connection, row["session"], row["updated_at"], now, last_seen(row["session"]))
+        and is_session_gone(connection, row["session"], row["updated_at"], now, last_seen(row["session"]))
     ]
     return [{**orphans[0], "is_own": False, "others": len(orphans) - 1}] if orphans else []

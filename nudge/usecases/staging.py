@@ -178,10 +178,6 @@ class Transfers:
         if (dropped := self._by_id.pop(transfer, None)) is not None:
             dropped.close()
 
-    def close(self) -> None:
-        for transfer in list(self._by_id):
-            self.drop(transfer)
-
     def expire(self) -> None:
         oldest = _now() - limits.TRANSFER_KEPT
         for transfer in [name for name, one in self._by_id.items() if one.touched < oldest]:

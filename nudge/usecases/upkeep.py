@@ -16,7 +16,7 @@ from nudge.errors import HandingOver, Invalid, NudgeError
 from nudge.history import facts
 from nudge.history.observations import RETENTION_DAYS
 from nudge.history.purge import sweep_observations
-from nudge.history.sessions import settle_sessions
+from nudge.history.sessions import close_silent_sessions
 from nudge.memories import retrieval
 from nudge.storage import database_files, spool
 from nudge.storage.database import Database
@@ -98,7 +98,7 @@ class Upkeep:
                 await self._drain()
                 if boot_seconds() >= next_settle:
                     next_settle = boot_seconds() + _SWEEP_INTERVAL
-                    await self._settle()
+                    await self._clean_up()
                 if boot_seconds() >= next_sweep and self._database.reason is None:
                     next_sweep = boot_seconds() + _SWEEP_INTERVAL
                     await self._retention.sweep(self._app.now())
@@ -120,12 +120,12 @@ class Upkeep:
             await recording.drain(self._app, self._directory)
         return spool.counts(self._directory)["files"]
 
-    async def _settle(self) -> None:
-        """Remove unfinished spool files, and summarize sessions that have been silent for long."""
+    async def _clean_up(self) -> None:
+        """Remove unfinished spool files, summarize sessions that have been silent for long, merge the note index."""
         now = self._app.now()
         spool.sweep(self._directory, now)
         if self._database.reason is None:
-            await self._database.write(lambda connection: settle_sessions(connection, int(now)))
+            await self._database.write(lambda connection: close_silent_sessions(connection, int(now)))
             await self._merge_note_index()
 
     async def _merge_note_index(self) -> None:

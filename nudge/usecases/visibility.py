@@ -41,7 +41,7 @@ def visible_to(call: Call, settings: Settings, also_needed: frozenset[str] = fro
     values = call.env_values(_VARIABLES | also_needed)
     if values is None:
         return Visibility(settings)
-    environ = {name: _whole(name, value) for name in _VARIABLES if (value := values[name]) is not None}
+    environ = {name: _check_whole(name, value) for name in _VARIABLES if (value := values[name]) is not None}
     return _strictest(settings, environ)
 
 
@@ -58,7 +58,7 @@ def _strictest(settings: Settings, environ: Mapping[str, str]) -> Visibility:
     return visibility
 
 
-def _whole(name: str, value: str) -> str:
+def _check_whole(name: str, value: str) -> str:
     """Refuse a value that was cut on its way: the rest of the projects that it hides is not known."""
     if len(value) > limits.MAX_ENV_VALUE_CHARS:
         raise Invalid(f"must be at most {limits.MAX_ENV_VALUE_CHARS} characters; config.toml takes more", field=name)

@@ -231,7 +231,7 @@ def _insert(connection: sqlite3.Connection) -> float:
         began = time.perf_counter()
         connection.execute("BEGIN IMMEDIATE")
         for event in events:
-            store.record(connection, event)
+            store.insert_event(connection, event)
         connection.execute("COMMIT")
         seconds.append((time.perf_counter() - began) / _TOGETHER)
     return median(seconds)

@@ -135,7 +135,7 @@ def _history(sessions: Iterable[str]) -> sqlite3.Connection:
     migrations.migrate(history)
     for number, session in enumerate(dict.fromkeys(sessions)):
         event = {"event_id": str(number), "session_id": str(number), "timestamp": number, "type": "user_prompt"}
-        observations.record(history, {**event, "content": session, "metadata": {}})
+        observations.insert_event(history, {**event, "content": session, "metadata": {}})
     return history
 
 

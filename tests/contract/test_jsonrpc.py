@@ -32,7 +32,7 @@ def script(server: Served) -> Iterator[Http]:
 @pytest.fixture
 def anonymous(server: Served) -> Iterator[Http]:
     """Without a token."""
-    with server.script(authorised=False) as opened:
+    with server.script(authorized=False) as opened:
         yield opened
 
 

@@ -273,7 +273,7 @@ def test_health_looks_at_the_database(tmp_path: Path) -> None:
     with (
         closing(Database.open(str(tmp_path / "notes.db"))) as database,
         served(database) as server,
-        server.script(authorised=False) as anonymous,
+        server.script(authorized=False) as anonymous,
     ):
         well = anonymous.exchange("GET", "/api/v1/health")
         assert (well.status, well.json) == (200, {"status": "ok", "service": "nudge"})

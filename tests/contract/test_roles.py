@@ -6,7 +6,6 @@ import http.client
 import json
 import os
 import queue
-import shutil
 import signal
 import socket
 import subprocess

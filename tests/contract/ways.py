@@ -362,8 +362,8 @@ class Served:
     token: str
 
     @contextmanager
-    def script(self, *, authorised: bool = True) -> Iterator[Http]:
-        opened = Http(self.port, self.token if authorised else None)
+    def script(self, *, authorized: bool = True) -> Iterator[Http]:
+        opened = Http(self.port, self.token if authorized else None)
         yield opened
         opened.close()
 

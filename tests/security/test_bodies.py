@@ -110,7 +110,7 @@ def test_a_batch_has_1_to_100_calls(server: Served, size: int) -> None:
 
 
 def test_the_largest_batch_is_served_whatever_is_in_it(server: Served) -> None:
-    """Of 100 calls each is answered on its own: a bad neighbour spoils none."""
+    """Of 100 calls each is answered on its own: a bad neighbor spoils none."""
     good = {"jsonrpc": "2.0", "id": 1, "method": "nudge.list_components"}
     with server.tcp() as link:
         answers = link.ask(

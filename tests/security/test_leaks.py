@@ -148,7 +148,7 @@ def test_recorded_secrets_never_touch_the_disk(make_machine: Callable[..., Machi
 
 
 def test_stored_text_cannot_steer_a_terminal(told: Machine) -> None:
-    """Escapes are refused in hints, and spelt out where they may be: in recorded text, in what a client calls
+    """Escapes are refused in hints, and spelled out where they may be: in recorded text, in what a client calls
     itself."""
     assert told.cli("set", "api", "evil", "-", "--global", stdin=ESCAPE).returncode == 3
     assert told.cli("record", stdin=event(tool_use_id="t9", tool_input={"command": f"echo {ESCAPE}"})).returncode == 0

@@ -171,7 +171,7 @@ class TestParse:
     def test_merged_takes_each_field_from_the_nearer_one(self) -> None:
         """An explicit field wins; the others come from the defaults; neither side changes."""
         explicit, defaults = Context(branch="dev", env={}), Context(cwd="/w", branch="main", env={"A": "1"})
-        assert explicit.merged(defaults).to_wire() == {"cwd": "/w", "branch": "dev", "env": {}}
+        assert explicit.with_defaults(defaults).to_wire() == {"cwd": "/w", "branch": "dev", "env": {}}
         assert (explicit.cwd, defaults.branch) == (None, "main")
 
 

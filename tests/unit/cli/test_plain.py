@@ -126,7 +126,7 @@ def test_get_value_only(nudge: Nudge, server: Server, value: Any, bare: str) -> 
 
 
 def test_get_value_only_cannot_steer_a_terminal(nudge: Nudge, server: Server) -> None:
-    """Raw into a pipe; on a terminal control characters are spelt out even here."""
+    """Raw into a pipe; on a terminal control characters are spelled out even here."""
     answer(server, "a\x1b[2Jb")
     assert nudge.on(Terminal(), "get", "a", "b", "--value-only").out == "a\\x1b[2Jb\n"
     assert nudge("get", "a", "b", "--value-only").out == "a\x1b[2Jb\n"
@@ -147,7 +147,7 @@ def test_get_secret_values_are_not_shown(nudge: Nudge, server: Server) -> None:
 
 
 def test_get_stored_text_cannot_steer_a_terminal(nudge: Nudge, server: Server) -> None:
-    """Escapes, C1 controls and direction marks are spelt out wherever they were stored."""
+    """Escapes, C1 controls and direction marks are spelled out wherever they were stored."""
     answer(server, "a\x1b]0;x\x07\nb\u202ec", reason="\x1b[31m", tags=["\x9b1m"])
     out = nudge("get", "a\x1b", "b", "--explain").out
     assert not set(out) & set("\x1b\x07\x9b\u202e")

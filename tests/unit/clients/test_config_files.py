@@ -232,9 +232,9 @@ def test_malformed_toml_is_named_with_its_line() -> None:
 
 
 @given(st.text(max_size=20))
-def test_any_path_is_spelt_so_that_toml_reads_it(path: str) -> None:
+def test_any_path_is_spelled_so_that_toml_reads_it(path: str) -> None:
     """Quotes, backslashes, control characters, and what is not ASCII."""
-    assert toml_edit.parse("\n".join(toml_edit.lines({"command": path, "args": [path]}))) == {
+    assert toml_edit.parse("\n".join(toml_edit.render_entries({"command": path, "args": [path]}))) == {
         "command": path,
         "args": [path],
     }

@@ -12,7 +12,7 @@ import pytest
 from nudge.clients import config_files, plan, registry
 from nudge.clients.client import AgentClient, Home
 from nudge.clients.executable import Executable
-from nudge.clients.plan import ConnectedFiles, FileChange, Mark
+from nudge.clients.plan import ConnectedFiles, FileChange, UndoRecord
 from nudge.errors import Invalid, StorageFailed
 
 from . import corpus
@@ -268,9 +268,9 @@ def test_a_plugin_of_somebody_else_is_not_overwritten(home: Path) -> None:
 def test_shown_paths_are_short(home: Path) -> None:
     """The home is a tilde, and only the home."""
     assert (
-        config_files.shown(str(home / "a")) == "~/a"
-        and config_files.shown("/etc/x") == "/etc/x"
-        and config_files.shown(str(home) + "x") == str(home) + "x"
+        config_files.display_path(str(home / "a")) == "~/a"
+        and config_files.display_path("/etc/x") == "/etc/x"
+        and config_files.display_path(str(home) + "x") == str(home) + "x"
     )
 
 
@@ -278,14 +278,14 @@ def test_shown_paths_are_short(home: Path) -> None:
 
 
 def test_the_ledger_remembers() -> None:
-    """For the next process, in a file that only its owner can read; with the last mark the file goes."""
-    mark = Mark(plan.digest("abc"), [(1, 1, "x")], created=False, directories=["/d"])
-    ConnectedFiles().note("/a", mark)
+    """For the next process, in a file that only its owner can read; with the last record the file goes."""
+    record = UndoRecord(plan.digest("abc"), [(1, 1, "x")], created=False, directories=["/d"])
+    ConnectedFiles().store("/a", record)
     kept = Path(os.environ["NUDGE_RUNTIME_DIR"]) / plan.CONNECTED_FILES
-    assert ConnectedFiles().mark("/a") == mark and kept.stat().st_mode & 0o777 == 0o600
-    assert mark.fits("abc") and not mark.fits("abd") and mark.restore("abc") == "axc"
-    ConnectedFiles().note("/a", None)
-    assert ConnectedFiles().mark("/a") is None and not kept.exists()
+    assert ConnectedFiles().undo_record("/a") == record and kept.stat().st_mode & 0o777 == 0o600
+    assert record.matches("abc") and not record.matches("abd") and record.restore("abc") == "axc"
+    ConnectedFiles().store("/a", None)
+    assert ConnectedFiles().undo_record("/a") is None and not kept.exists()
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"/a": 3}', '{"/a": {"digest": "x"}}', "\x00"])
@@ -294,4 +294,4 @@ def test_a_broken_ledger_is_none(content: str) -> None:
     kept = Path(os.environ["NUDGE_RUNTIME_DIR"])
     kept.mkdir()
     (kept / plan.CONNECTED_FILES).write_text(content)
-    assert ConnectedFiles().mark("/a") is None
+    assert ConnectedFiles().undo_record("/a") is None

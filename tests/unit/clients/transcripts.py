@@ -110,7 +110,7 @@ class Server:
         recorded, refused = 0, []
         for event in events:
             try:
-                recorded += store.record(self.connection, event) is not None
+                recorded += store.insert_event(self.connection, event) is not None
             except Invalid as error:
                 refused.append({"event_id": event.get("event_id"), "reason": error.message})
         return {"recorded": recorded, "known": len(events) - recorded - len(refused), "refused": refused}

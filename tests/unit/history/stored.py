@@ -60,7 +60,7 @@ def filled(*events: dict[str, Any]) -> sqlite3.Connection:
     """A store to which these were told in this order."""
     connection = empty()
     for told in events:
-        store.record(connection, told)
+        store.insert_event(connection, told)
     return connection
 
 

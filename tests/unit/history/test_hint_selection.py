@@ -111,7 +111,7 @@ def test_a_hint_says_that_its_last_run_failed(runs: list[tuple[str, str]], outco
     for number, (command, error) in enumerate(runs):
         kind, metadata = ("command_error", {"error": error}) if error else ("command", {"exit_code": 0})
         age = DAY + 60 - number
-        store.record(connection, event(kind, command, NOW - age, metadata=metadata))
+        store.insert_event(connection, event(kind, command, NOW - age, metadata=metadata))
     (found,) = add_last_runs(connection, PROJECT, [hint("npm test", None)], NOW)
     assert found.get("outcome") == outcome, json.dumps(runs)
 
@@ -119,7 +119,7 @@ def test_a_hint_says_that_its_last_run_failed(runs: list[tuple[str, str]], outco
 def test_hints_that_failed_come_last() -> None:
     """Behind those that did not, which keep their order."""
     connection = empty()
-    store.record(connection, event("command_error", "make lint", NOW - DAY, metadata={"error": "Exit code 2"}))
+    store.insert_event(connection, event("command_error", "make lint", NOW - DAY, metadata={"error": "Exit code 2"}))
     hints = [hint(value, None) for value in ("make lint", "make test", "make build")]
     found = [row["value"] for row in hint_selection.add_last_runs(connection, PROJECT, hints, NOW)]
     assert found == ["make test", "make build", "make lint"]
@@ -133,7 +133,7 @@ def after_runs(*runs: tuple[str, str], key: str = "test", **fields: Any) -> list
     connection = empty()
     for number, (command, error) in enumerate(runs):
         kind, metadata = ("command_error", {"error": error}) if error else ("command", {"exit_code": 0})
-        store.record(connection, event(kind, command, NOW - DAY - 60 * (10 - number), metadata=metadata))
+        store.insert_event(connection, event(kind, command, NOW - DAY - 60 * (10 - number), metadata=metadata))
     row = {**hint("npm test", SCANNED), "name": f"app/{key}", **fields}
     return add_last_runs(connection, PROJECT, [row], NOW)
 
@@ -189,9 +189,10 @@ def test_the_obvious_command_of_a_manifest_is_not_told_where_nobody_runs_it(
     """After two sessions with other commands. What says more than its manifest's usual command is told."""
     connection = empty()
     row = {**hint(value, SCANNED), "name": f"app/{key}"}
-    store.record(connection, event("command", "git status", NOW - DAY, session_id="s1", metadata={"exit_code": 0}))
+    passed = {"exit_code": 0}
+    store.insert_event(connection, event("command", "git status", NOW - DAY, session_id="s1", metadata=passed))
     assert add_last_runs(connection, PROJECT, [row], NOW) == [row]
-    store.record(connection, event("command", "pytest -q", NOW - DAY, session_id="s2", metadata={"exit_code": 0}))
+    store.insert_event(connection, event("command", "pytest -q", NOW - DAY, session_id="s2", metadata=passed))
     assert bool(add_last_runs(connection, PROJECT, [row], NOW)) is is_told
     for told_anyway in ({**row, "stale": "x changed"}, {**row, "is_used": True}, {**row, "origin": None}):
         assert add_last_runs(connection, PROJECT, [told_anyway], NOW) == [told_anyway]
@@ -201,7 +202,7 @@ def test_a_guess_is_obvious_unless_it_has_a_path() -> None:
     """`.venv/bin/ruff` says where the program is."""
     connection = empty()
     for session in ("s1", "s2"):
-        store.record(connection, event("command", "ls", NOW, session_id=session, metadata={"exit_code": 0}))
+        store.insert_event(connection, event("command", "ls", NOW, session_id=session, metadata={"exit_code": 0}))
     rows = [hint("ruff check ."), hint(".venv/bin/ruff check .")]
     assert add_last_runs(connection, PROJECT, rows, NOW) == rows[1:]
 

@@ -170,7 +170,7 @@ def test_sessions_that_may_have_lost_commands_are_not_compared(connection: sqlit
     """Those whose side is older than commands are kept."""
     for name, timestamp in (("old", NOW - 100), ("new", NOW)):
         event = {"event_id": name, "session_id": name, "type": "command", "content": "ls", "timestamp": int(timestamp)}
-        store.record(connection, event)
+        store.insert_event(connection, event)
         ledger.store_side(connection, name, True, timestamp)
     assert ledger.shadow_counts(connection, None, (), NOW - 200, is_shadow=True) == [(0, 1), (0, 1)]
     assert ledger.shadow_counts(connection, None, (), NOW - 50, is_shadow=True) == [(0, 1)]
@@ -179,7 +179,7 @@ def test_sessions_that_may_have_lost_commands_are_not_compared(connection: sqlit
 def test_a_purge_deletes_what_was_told_of_it(connection: sqlite3.Connection) -> None:
     """A line that names a deleted observation goes with it."""
     event = {"event_id": "e", "session_id": "s1", "timestamp": int(NOW), "type": "command", "content": "make"}
-    number = store.record(connection, event)
+    number = store.insert_event(connection, event)
     lines = [Line("fact make", "fact", f"works: make #{number}", ""), Line("m7", "note", "kept #999", "")]
     ledger.store(connection, "s2", None, NOW, ledger.FAILURE, lines, is_shadow=False)
     purge_observations(connection, Conditions(now=NOW, ids=[int(number or 0)]), NOW, match_texts)

@@ -188,7 +188,7 @@ def test_what_was_purged_does_not_come_back() -> None:
     told = event()
     connection = filled(told)
     purged(connection, ids=[1])
-    assert store.record(connection, told) is None
+    assert store.insert_event(connection, told) is None
     assert rows(connection, "id") == []
 
 
@@ -213,7 +213,7 @@ def test_what_was_purged_is_gone_from_the_bytes(
         event("session_end", "x", NOW + 999, session_id="s1"),
     ]
     for told in [*fillers[:150], *secret, *fillers[150:]]:
-        store.record(connection, told)
+        store.insert_event(connection, told)
     store.store_injection(connection, "s9", NOW, [{"id": 153}], f"#153 {MARKER}")
     assert any(MARKER.encode() in file.read_bytes() for file in tmp_path.iterdir())
     purged(connection, search=MARKER)

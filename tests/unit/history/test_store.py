@@ -28,8 +28,8 @@ def test_an_event_is_recorded_once() -> None:
     """A replay, from a spool or from a second hook, changes nothing and says so."""
     connection = empty()
     told = event(event_id="same")
-    assert store.record(connection, told) == 1
-    assert store.record(connection, {**told, "content": "something else"}) is None
+    assert store.insert_event(connection, told) == 1
+    assert store.insert_event(connection, {**told, "content": "something else"}) is None
     assert rows(connection, "content") == ["make test"]
 
 
@@ -44,7 +44,7 @@ def test_every_field_comes_back() -> None:
         branch="dev",
         clone="/a",
     )
-    identity = store.record(connection, told)
+    identity = store.insert_event(connection, told)
     assert identity is not None
     assert views.get(connection, [identity]) == [
         {
@@ -91,7 +91,7 @@ def test_a_malformed_event_is_refused_by_field(field: str, value: Any) -> None:
     """Whoever sends it learns which field is wrong; nothing of it is kept."""
     connection = empty()
     with pytest.raises(Invalid) as refused:
-        store.record(connection, {**event(), field: value})
+        store.insert_event(connection, {**event(), field: value})
     assert refused.value.field == field
     assert rows(connection, "*", "events") == []
 
@@ -149,7 +149,7 @@ def test_searches_repeat_by_what_they_look_for() -> None:
 def test_a_repeat_is_known_by_its_id_all_the_same() -> None:
     """Its replay after the window does not become an observation."""
     connection = filled(read("/a.py"), read("/a.py", event_id="again"))
-    assert store.record(connection, read("/a.py", NOW + 999, event_id="again")) is None
+    assert store.insert_event(connection, read("/a.py", NOW + 999, event_id="again")) is None
 
 
 # Prompts
@@ -264,7 +264,7 @@ def test_a_session_that_fell_silent_is_closed_when_another_begins() -> None:
     """A kill says no goodbye: twelve hours without an event are an end, at the time of its last event."""
     connection = filled(event(), event(timestamp=NOW + 60), event(timestamp=NOW + 60 + 12 * 3_600, session_id="s2"))
     assert rows(connection, "id, ended_at", "sessions") == [("s1", None), ("s2", None)]
-    store.record(connection, event(timestamp=NOW + 61 + 12 * 3_600, session_id="s3"))
+    store.insert_event(connection, event(timestamp=NOW + 61 + 12 * 3_600, session_id="s3"))
     assert rows(connection, "id, ended_at", "sessions") == [("s1", NOW + 60), ("s2", None), ("s3", None)]
 
 
@@ -317,9 +317,9 @@ def test_a_living_session_is_summed_up_on_demand() -> None:
 def test_what_arrives_after_the_end_is_summed_up_too() -> None:
     """A late event, out of the spool, makes the summary anew."""
     connection = filled(*A_SESSION)
-    store.record(connection, edit("/src/late.py", NOW + 8, prompt_id="p1"))
+    store.insert_event(connection, edit("/src/late.py", NOW + 8, prompt_id="p1"))
     assert views.trace(connection, "s1")["summary"]["files"] == ["/src/auth.py", "/src/token.py", "/src/late.py"]
-    assert sessions.settle_sessions(connection, NOW) == 1
+    assert sessions.close_silent_sessions(connection, NOW) == 1
     assert "/src/late.py" in rows(connection, "summary", "sessions")[0]
 
 
@@ -328,7 +328,7 @@ def steps(connection: sqlite3.Connection, events: list[dict[str, Any]]) -> int:
     taken = itertools.count()
     connection.set_progress_handler(lambda: next(taken) and 0, 1)
     for told in events:
-        store.record(connection, told)
+        store.insert_event(connection, told)
     connection.set_progress_handler(None, 1)
     return next(taken)
 
@@ -361,7 +361,7 @@ def test_what_a_session_was_told_is_kept_with_it() -> None:
     """An injection may come before the session's first event."""
     connection = empty()
     store.store_injection(connection, "s1", NOW + 0.7, [{"id": 3, "kind": "observation"}], "# records")
-    store.record(connection, event())
+    store.insert_event(connection, event())
     assert views.trace(connection, "s1")["injections"] == [
         {"id": 1, "timestamp": NOW, "items": [{"id": 3, "kind": "observation"}], "text": "# records"}
     ]

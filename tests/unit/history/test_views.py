@@ -168,7 +168,7 @@ def test_an_unknown_session_is_an_error() -> None:
 def test_a_file_has_a_biography() -> None:
     """By session, the latest first, each touch with the human wish behind it."""
     connection = traced()
-    store.record(connection, edit("/src/auth.py", NOW + 500, session_id="s2", project="other"))
+    store.insert_event(connection, edit("/src/auth.py", NOW + 500, session_id="s2", project="other"))
     told = views.file_history(connection, "/src/auth.py")
     assert [(found["session_id"], found["project"], found["summary_intent"]) for found in told["sessions"]] == [
         ("s2", "other", None),
@@ -262,7 +262,7 @@ def test_an_export_page_stays_below_what_a_call_may_carry() -> None:
     connection = empty()
     for number in range(300):
         error = "e" * 15_000
-        store.record(connection, event("command_error", f"{number} " + "x" * 4_000, metadata={"error": error}))
+        store.insert_event(connection, event("command_error", f"{number} " + "x" * 4_000, metadata={"error": error}))
     ids: list[int] = []
     place: str | None = "observation:0"
     while place is not None and place.startswith("observation"):

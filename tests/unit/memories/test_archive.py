@@ -18,10 +18,10 @@ def test_what_expires_or_is_forgotten_is_archived_and_comes_back(notes: sqlite3.
     note = add(notes, "gone", "fleeting", tier="short", tags=("t",))
     later = NOW + 30_000
     assert archive.sweep(notes, later) == 1 and archive.sweep(notes, later) == 0
-    assert [(row["title"], row["archive_reason"]) for row in archive.archived(notes, 10)] == [("gone", "gc")]
+    assert [(row["title"], row["archive_reason"]) for row in archive.list_archived(notes, 10)] == [("gone", "gc")]
     restored = archive.restore(notes, note.id, later, LIFETIMES)
     assert restored.draft == note.draft and restored.expires_at == later + 21_600
-    assert archive.sweep(notes, later) == 0 and archive.archived(notes, 10) == []
+    assert archive.sweep(notes, later) == 0 and archive.list_archived(notes, 10) == []
     assert len(archive.forget(notes, NoteFilter(), "fleeting", later, dry_run=True)) == 1
     assert len(archive.forget(notes, NoteFilter(namespaces=("global",)), "fleeting", later)) == 1
     assert archive.stats(notes)["by_reason"] == [{"reason": "forgotten", "count": 1}]
@@ -33,7 +33,7 @@ def test_consolidation_keeps_tags_and_the_highest_priority(notes: sqlite3.Connec
     ids = [add(notes, f"part {n}", tags=(f"t{n}",), priority=n).id for n in (2, 7)]
     whole = archive.consolidate(notes, ids, Draft(title="Whole", content="all", tier="long"), NOW, LIFETIMES)
     assert (whole.draft.tags, whole.draft.priority) == (("t2", "t7"), 7)
-    assert {row["title"] for row in archive.archived(notes, 10)} == {"part 2", "part 7"}
+    assert {row["title"] for row in archive.list_archived(notes, 10)} == {"part 2", "part 7"}
     with pytest.raises(NotFound):
         archive.consolidate(notes, [whole.id, 99], Draft(title="x", content="y"), NOW, LIFETIMES)
 
@@ -49,7 +49,7 @@ def test_an_expired_note_is_gone_at_once(notes: sqlite3.Connection) -> None:
         store.get(notes, old.id, later)
     new, previous = store.store(notes, Draft(title="fleeting", content="again"), later, LIFETIMES)
     assert previous is None and new.id != old.id
-    assert [row["id"] for row in archive.archived(notes, 10)] == [old.id]
+    assert [row["id"] for row in archive.list_archived(notes, 10)] == [old.id]
     with pytest.raises(Conflict):
         archive.restore(notes, old.id, later, LIFETIMES)
 

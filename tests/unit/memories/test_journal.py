@@ -62,7 +62,7 @@ def test_an_attempt_that_travels_keeps_its_state(notes: sqlite3.Connection) -> N
     journal.resolve(notes, second, Resolution("falsified", lesson={"takeaway": "look first"}), NOW, LIFETIMES)
     exported = list(transfer.all_notes(notes, NOW))
     notes.execute("DELETE FROM notes")
-    transfer.Merge(notes, NOW, LIFETIMES).notes(exported)
+    transfer.Merge(notes, NOW, LIFETIMES).add_notes(exported)
     assert [one.note.uid for one in journal.open_in_namespace(notes, "api")] == [first.note.uid]
     listed = journal.list_attempts(notes, journal.AttemptFilter(namespace="api"), 10)
     assert [one.status for one in listed] == ["open", "falsified"]
@@ -74,7 +74,7 @@ def test_a_copy_that_is_still_open_does_not_undo_an_outcome(notes: sqlite3.Conne
     [copy] = transfer.all_notes(notes, NOW)
     journal.resolve(notes, attempt, Resolution("confirmed"), NOW + 1, LIFETIMES)
     merge = transfer.Merge(notes, NOW + 3, LIFETIMES)
-    merge.notes([replace(copy, updated_at=NOW + 2)])
+    merge.add_notes([replace(copy, updated_at=NOW + 2)])
     assert journal.get(notes, attempt.id).status == "confirmed" and merge.counts == {transfer.UNCHANGED: 1}
 
 

@@ -32,9 +32,9 @@ def notes() -> Iterator[sqlite3.Connection]:
 @pytest.fixture
 def bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every store is large, and few notes may be scored."""
-    monkeypatch.setattr(retrieval, "_LARGE", 0)
+    monkeypatch.setattr(retrieval, "_LARGE_STORE", 0)
     monkeypatch.setattr(retrieval, "_MOST_SCORED", 20)
-    monkeypatch.setattr(retrieval, "_FEW", 5)
+    monkeypatch.setattr(retrieval, "_LEAST_SCORED", 5)
 
 
 def add(notes: sqlite3.Connection, title: str, content: str = "text", **fields: object) -> int:

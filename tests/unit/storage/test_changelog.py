@@ -795,4 +795,4 @@ class TestKilled:
 
 def test_the_format_number() -> None:
     """Raising it makes every older Nudge open the log read-only: never by accident."""
-    assert changelog.FORMAT == 1
+    assert changelog.LOG_FORMAT == 1

@@ -70,13 +70,13 @@ def test_a_new_database_is_ready_and_private(opened: Callable[[], Database], pat
     database = opened()
     run(database.write(add("a")))
     assert (database.reason, database.readable, run(database.read(names))) == (None, True, ["a"])
-    assert run(database.read(migrations.version)) == migrations.LATEST
+    assert run(database.read(migrations.read_version)) == migrations.LATEST
     assert {stat.S_IMODE(os.stat(file).st_mode) for file in Path(path).parent.iterdir()} == {0o600}
     assert stat.S_IMODE(os.stat(os.path.dirname(path)).st_mode) == 0o700
 
 
 def test_the_writer_is_set_up_to_lose_nothing(opened: Callable[[], Database]) -> None:
-    """Write-ahead log, full synchronisation, foreign keys, and deleted content overwritten."""
+    """Write-ahead log, full synchronization, foreign keys, and deleted content overwritten."""
 
     def settings(connection: sqlite3.Connection) -> list[Any]:
         pragmas = ("journal_mode", "synchronous", "foreign_keys", "secure_delete", "busy_timeout", "auto_vacuum")
@@ -218,11 +218,11 @@ def test_an_older_format_is_backed_up_and_brought_up_to_date(
     assert run(database.read(lambda connection: connection.execute("SELECT * FROM events").fetchall())) == [
         ("kept", "red")
     ]
-    assert run(database.read(migrations.version)) == 3
+    assert run(database.read(migrations.read_version)) == 3
     kept = f"{path}.v1.backup"
     assert stat.S_IMODE(os.stat(kept).st_mode) == 0o600
     copy = sqlite3.connect(kept)
-    assert (migrations.version(copy), copy.execute("SELECT * FROM events").fetchall()) == (1, [("kept",)])
+    assert (migrations.read_version(copy), copy.execute("SELECT * FROM events").fetchall()) == (1, [("kept",)])
     copy.close()
 
 
@@ -236,7 +236,7 @@ def test_a_migration_is_whole_or_not_at_all(
     monkeypatch.setattr(migrations, "LATEST", 3)
     database = opened()
     assert database.reason is not None
-    assert run(database.read(migrations.version)) == 1
+    assert run(database.read(migrations.read_version)) == 1
     assert run(database.read(lambda c: [row[0] for row in c.execute("SELECT name FROM sqlite_master")])) == ["events"]
 
 

@@ -83,7 +83,6 @@ def app(tmp_path: Path) -> Iterator[App]:
     made = App(open_in_memory(Settings({})), OPERATIONS)
     made.history = Database.open(str(tmp_path / "nudge.db"))
     yield made
-    made.transfers.close()
     made.history.close()
 
 

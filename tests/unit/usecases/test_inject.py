@@ -70,7 +70,7 @@ class Machine:
             "content": content,
             "metadata": {},
         }
-        await database.write(lambda connection: store.record(connection, event))
+        await database.write(lambda connection: store.insert_event(connection, event))
         database.close()
 
     def database(self) -> Database:
@@ -175,7 +175,7 @@ def record(app: App, content: str, *, session: str = "old") -> None:
         "metadata": {},
     }
     assert app.history is not None
-    asyncio.run(app.history.write(lambda connection: store.record(connection, event)))
+    asyncio.run(app.history.write(lambda connection: store.insert_event(connection, event)))
 
 
 def test_what_was_told_is_kept(served: tuple[App, Ask]) -> None:
@@ -347,7 +347,7 @@ def test_a_log_that_cannot_be_used(machine: Machine, damage: str, monkeypatch: p
     machine.hint("test")
     log = machine.directory / paths.CHANGE_LOG
     if damage == "newer":
-        monkeypatch.setattr("nudge.storage.changelog.FORMAT", 0)
+        monkeypatch.setattr("nudge.storage.changelog.LOG_FORMAT", 0)
     elif damage == "large":
         monkeypatch.setattr(limits, "OFFLINE_LOG_BYTES", 10)
     else:
@@ -361,7 +361,7 @@ def test_a_look_that_takes_too_long(machine: Machine, monkeypatch: pytest.Monkey
     machine.event("make build")
     machine.hint("test")
     monkeypatch.setattr(limits, "OFFLINE_READ_TIMEOUT", -1.0)
-    monkeypatch.setattr("nudge.usecases.session_start._STEPS", 1)
+    monkeypatch.setattr("nudge.usecases.session_start._STEPS_PER_CHECK", 1)
     text = machine.told()
     assert "api/test" in text and "make build" not in text
 

@@ -28,12 +28,12 @@ class Attempts:
 
     def start(self, session: str, *, age: float = 0.0, namespace: str = REPO, ended: bool = False) -> int:
         at = NOW - age
-        store.record(self.connection, event("session_start", "startup", int(at), session_id=session))
+        store.insert_event(self.connection, event("session_start", "startup", int(at), session_id=session))
         plan = Plan(f"goal of {session}", "h", "a", "`make test` passes")
         draft = Draft(title="", content="", namespace=namespace)
         attempt = journal.start(self.connection, plan, session, draft, at, parallel=True)
         if ended:
-            store.record(self.connection, event("session_end", "other", int(at) + 1, session_id=session))
+            store.insert_event(self.connection, event("session_end", "other", int(at) + 1, session_id=session))
         return attempt.id
 
     def told(self, session: str = "new", source: str = "startup", **seen: float) -> list[dict[str, Any]]:

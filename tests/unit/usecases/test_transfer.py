@@ -62,11 +62,7 @@ class Server:
 
 def run(directory: Path, work: Callable[[Server], Awaitable[None]]) -> None:
     async def main() -> None:
-        server = Server(directory)
-        try:
-            await work(server)
-        finally:
-            server.app.transfers.close()
+        await work(Server(directory))
 
     asyncio.run(main())
 

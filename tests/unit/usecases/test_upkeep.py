@@ -35,7 +35,7 @@ def run(work: Any) -> Any:
 def record(database: Database, *events: dict[str, Any]) -> None:
     def write(connection: sqlite3.Connection) -> None:
         for one in events:
-            store.record(connection, one)
+            store.insert_event(connection, one)
 
     run(database.write(write))
 
