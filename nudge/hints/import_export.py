@@ -10,14 +10,13 @@ from typing import Any, Self
 from nudge import limits
 from nudge.clock import iso
 from nudge.errors import Invalid
-from nudge.hints.fields import encode, parse_choice, parse_name, parse_object, parse_text, printable, require
+from nudge.hints.fields import encode, parse_name, parse_object, parse_text, printable, require
 from nudge.hints.index import HintIndex
 from nudge.hints.model import Change, Decision, Hint, Identity, hint_from_wire, next_version, parse_timestamp
 from nudge.hints.quotas import Admission
 
 SCHEMA_VERSION = "1.1"
 SINGLE_VERSION = "1.0"  # the version of a payload without lists of variants
-MODES = ("merge", "replace", "skip")
 
 _OLDEST, _NEWEST = (1, 0), (1, 1)  # schema versions that can be read
 _VERSION = re.compile(r"([0-9]{1,6})\.([0-9]{1,6})")
@@ -187,10 +186,6 @@ class _ImportReport:
 
     def to_wire(self) -> dict[str, Any]:
         return {"imported": len(self.puts), "skipped": self.skipped, "removed": self.removed, "reasons": self.reasons}
-
-
-def parse_mode(raw: object) -> str:
-    return parse_choice(raw, "mode", MODES)
 
 
 def decide_import(

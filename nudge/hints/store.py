@@ -167,10 +167,6 @@ class HintStore:
             return None
         return Decision(Change((replace(current, basis=basis),)), {})
 
-    def decide_import(self, now: float, payload: object, mode: object = "merge") -> Decision:
-        chosen = import_export.parse_mode(mode)
-        return self.decide_incoming(now, self.read_payload(now, payload), chosen)
-
     def read_payload(self, now: float, payload: object) -> list[IncomingHint]:
         """Return the checked hints of a whole import. Of the store, it reads only the rules."""
         return import_export.read_payload(payload, now, self._admission)
@@ -179,7 +175,7 @@ class HintStore:
         """Yield the checked hints of one page of an import. Of the store, it reads only the rules."""
         return import_export.read_components(components, now, self._admission, seen)
 
-    def decide_incoming(self, now: float, incoming: Iterable[IncomingHint], mode: str) -> Decision:
+    def decide_import(self, now: float, incoming: Iterable[IncomingHint], mode: str) -> Decision:
         return import_export.decide_import(self._index, self._admission, now, incoming, mode)
 
     def decide_sync(

@@ -145,7 +145,7 @@ async def _import(app: App, params: Import, call: Call) -> Any:
     incoming = await asyncio.to_thread(store.read_payload, now, params.payload)
 
     def decide() -> Decision:
-        return store.decide_incoming(now, _with_bases(incoming, call), params.mode)
+        return store.decide_import(now, _with_bases(incoming, call), params.mode)
 
     result = await app.commit_large(await asyncio.to_thread(decide), call)
     await app.note_import({one.hint.identity for one in incoming})
@@ -199,7 +199,7 @@ async def _commit(app: App, params: ImportCommit, call: Call) -> Any:
     staged = app.transfers.staged_import(params.transfer)
     async with staged.lock:
         incoming = with_loop_turns(staged.read())
-        decision = await asyncio.to_thread(app.session.store.decide_incoming, app.now(), incoming, staged.mode)
+        decision = await asyncio.to_thread(app.session.store.decide_import, app.now(), incoming, staged.mode)
         result = await app.commit_large(decision, call)
         await app.note_import(staged.seen)
     app.transfers.drop(params.transfer)

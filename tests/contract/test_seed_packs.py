@@ -33,7 +33,7 @@ def hints_of(path: Path) -> list[tuple[str, str, dict[str, Any]]]:
 
 
 def decide(store: HintStore, payload: dict[str, Any]) -> Decision:
-    return store.decide_import(NOW, payload, "merge")
+    return store.decide_import(NOW, store.read_payload(NOW, payload), "merge")
 
 
 def test_every_promised_pack_is_there() -> None:

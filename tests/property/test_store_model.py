@@ -175,7 +175,7 @@ class StoreAgainstDict(RuleBasedStateMachine):
             0.001  # later than any of the hints: two that were set at one moment are told apart by a microsecond
         )
         payload = (self.store.export(self.now))["payload"]
-        report = self.commit(self.store.decide_import(self.now, payload, mode))
+        report = self.commit(self.store.decide_import(self.now, self.store.read_payload(self.now, payload), mode))
         assert (report["imported"], report["skipped"])[mode != "replace"] == len(self.live())
 
     @rule()
@@ -343,7 +343,7 @@ def test_round_trip_changes_no_field(writes: list[tuple[str, str, Any, Any, floa
         ):
             store.apply(finish(store.decide_bump(START + after, component, key, context, uses)).change)
     payload = json.loads(json.dumps(exported(store, START + 1_001, reveal=True)))
-    decision = other.decide_import(START + 1_001, payload, mode)
+    decision = other.decide_import(START + 1_001, other.read_payload(START + 1_001, payload), mode)
     other.apply(decision.change)
     assert decision.result == {"imported": len(store), "skipped": 0, "removed": 0, "reasons": []}
     assert exported(other, START + 1_001, reveal=True) == payload

@@ -57,7 +57,11 @@ def payload_with(hints: dict[str, Any], component: str = "api") -> dict[str, Any
 
 
 def load(store: HintStore, payload: Any, mode: str = "merge", now: float = NOW) -> dict[str, Any]:
-    return commit(store, (store.decide_import(now, payload, mode)))
+    return commit(store, decide_import(store, now, payload, mode))
+
+
+def decide_import(store: HintStore, now: float, payload: Any, mode: str = "merge") -> Decision:
+    return store.decide_import(now, store.read_payload(now, payload), mode)
 
 
 def found_by(store: HintStore, now: float = NOW, **query: Any) -> list[str]:

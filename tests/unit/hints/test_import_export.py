@@ -11,7 +11,7 @@ from nudge.errors import Invalid, QuotaExceeded, ScopeInvalid
 from nudge.hints.import_export import IncomingHint, export_page
 from nudge.hints.model import Identity
 
-from .builders import AWS_KEY, DAY, NOW, commit, exported, finish, load, new_store, payload_with, put
+from .builders import AWS_KEY, DAY, NOW, commit, decide_import, exported, finish, load, new_store, payload_with, put
 
 OLD, NEW = iso(NOW - DAY), iso(NOW - 1)
 
@@ -305,7 +305,7 @@ def test_malformed_payload_is_refused_whole(payload: Any, field: str) -> None:
     """The first error refuses everything and names its place."""
     store = new_store()
     with pytest.raises(Invalid) as refused:
-        (store.decide_import(NOW, payload, "merge"))
+        decide_import(store, NOW, payload)
     assert refused.value.field == field
 
 
@@ -315,7 +315,7 @@ def test_malformed_payload_is_refused_whole(payload: Any, field: str) -> None:
 def test_what_a_hint_in_a_file_may_be(content: Any, sentence: str) -> None:
     """The error names all three forms, and inside a list of variants the two that it takes."""
     with pytest.raises(Invalid, match=f"{sentence}$"):
-        new_store().decide_import(NOW, payload_with({"port": content}), "merge")
+        decide_import(new_store(), NOW, payload_with({"port": content}))
 
 
 def test_bad_glob_in_a_payload() -> None:
@@ -330,14 +330,6 @@ def test_future_schema_is_refused(version: str) -> None:
     """A payload of a newer version is not guessed at."""
     with pytest.raises(Invalid, match="newer Nudge"):
         load(new_store(), {"schema_version": version, "components": {}})
-
-
-@pytest.mark.parametrize("mode", ["overwrite", "", None, 1])
-def test_unknown_mode(mode: Any) -> None:
-    """There are three modes."""
-    with pytest.raises(Invalid) as refused:
-        load(new_store(), payload_with({}), mode)
-    assert refused.value.field == "mode"
 
 
 def test_quota_refuses_the_whole_import() -> None:
@@ -394,7 +386,7 @@ def test_pages_are_read_one_by_one_and_decided_together() -> None:
     put(store, "api", "a", "mine")
     staged = [IncomingHint.from_record(json.loads(json.dumps(one.to_record()))) for one in (*first, *second)]
     assert staged == [*first, *second]
-    assert commit(store, store.decide_incoming(NOW, staged, "merge"))["skipped"] == 1
+    assert commit(store, store.decide_import(NOW, staged, "merge"))["skipped"] == 1
     assert finish(store.get(NOW, "api", "a"))["hint"]["value"] == "mine"
     assert finish(store.get(NOW, "api", "b"))["hint"]["value"] == "theirs"
 
@@ -404,4 +396,4 @@ def test_a_hint_that_expires_before_the_commit_is_skipped() -> None:
     store = new_store()
     hints = {"a": {"value": "x", "meta": {"ttl": "PT1M"}}}
     staged = [*store.read_page(NOW, payload_with(hints)["components"], set())]
-    assert store.decide_incoming(NOW + 61, staged, "merge").result["reasons"][0]["reason"] == "expired"
+    assert store.decide_import(NOW + 61, staged, "merge").result["reasons"][0]["reason"] == "expired"

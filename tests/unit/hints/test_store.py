@@ -12,7 +12,20 @@ from nudge.errors import Conflict, Invalid, NotFound, QuotaExceeded, ScopeInvali
 from nudge.hints.model import Change, Hint
 from nudge.hints.store import HintStore
 
-from .builders import AWS_KEY, DAY, NOW, commit, exported, finish, found_by, load, new_store, payload_with, put
+from .builders import (
+    AWS_KEY,
+    DAY,
+    NOW,
+    commit,
+    decide_import,
+    exported,
+    finish,
+    found_by,
+    load,
+    new_store,
+    payload_with,
+    put,
+)
 
 LINUX, DARWIN, WINDOWS = (Context(os=name) for name in ("linux", "darwin", "windows"))
 
@@ -67,7 +80,7 @@ def test_deciding_changes_nothing() -> None:
     store.decide_set(NOW + 1, "new", "build", "other")
     store.decide_delete(NOW + 1, "api", "build")
     finish(store.decide_bump(NOW + 1, "api", "build"))
-    (store.decide_import(NOW + 1, before, "replace"))
+    decide_import(store, NOW + 1, before, "replace")
     store.decide_sync(NOW + 1, {}, "scan", [("api", "x", "y", {})])
     assert exported(store) == before
 
@@ -578,7 +591,7 @@ def test_a_large_change_is_prepared_and_swapped(mode: str) -> None:
     payload = payload_with(hints)
     load(applied, payload, mode, now=NOW + 2)
     before, after = exported(swapped, NOW + 2), exported(applied, NOW + 2)
-    index = swapped.prepare(swapped.decide_import(NOW + 2, payload, mode).change)
+    index = swapped.prepare(decide_import(swapped, NOW + 2, payload, mode).change)
     assert exported(swapped, NOW + 2) == before != after
     swapped.swap(index)
     assert exported(swapped, NOW + 2) == after
