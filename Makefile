@@ -16,6 +16,10 @@ ifneq ($(shell test -x $(BIN)/python && test -x $(BIN)/nudge && echo usable),usa
 $(shell rm -f $(INSTALLED) $(INSTALLED_DEV))
 endif
 
+# Twice as many as the cores of a small machine, since tests wait for processes. Each one takes 4 s to collect the tests:
+# with six the suite takes 10 % longer.
+WORKERS := 4
+
 # Without the cache each of the workers compiles every test again: 6 s of processor time each.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -32,7 +36,7 @@ test: $(INSTALLED_DEV) ## Lint, types and the test suite
 	$(BIN)/python -m ruff check
 	$(BIN)/python -m ruff format --check --quiet
 	$(BIN)/python -m mypy
-	$(BIN)/python -m pytest -n 6 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 crash: $(INSTALLED_DEV) ## Kill and suspend real servers, run them without disk space or descriptors; prints figures
 	$(BIN)/python -m tests.crash
@@ -63,6 +67,7 @@ $(INSTALLED): pyproject.toml | $(BIN)/python
 $(INSTALLED_DEV): pyproject.toml | $(BIN)/python
 	@echo "Installing Nudge and its development tools into $(VENV) (once, a minute or two) ..."
 	@$(PIP) --config-settings editable_mode=compat --editable '.[dev]'
+	@$(BIN)/python -m pytest --collect-only >/dev/null || true  # compile the tests once, not in each worker
 	@touch $(INSTALLED) $@
 
 # Half an environment is removed again: it would look like a whole one to the next run.
