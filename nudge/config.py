@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from nudge import clock, files, paths, thin_json
+from nudge import clock, files, limits, paths, thin_json
 from nudge.errors import SettingInvalid, StorageFailed
 from nudge.setting_table import SERVER, SETTINGS
 
@@ -172,8 +172,12 @@ def _read_toml(path: str) -> dict[str, Any]:
     import tomllib  # late: 15 ms, and most machines have no such file
 
     try:
-        with open(path, "rb") as file:
-            return tomllib.load(file)
+        content = files.read_regular(path, limits.MAX_SETTINGS_BYTES + 1)
+        if len(content) > limits.MAX_SETTINGS_BYTES:
+            raise ValueError(f"it is larger than {limits.MAX_SETTINGS_BYTES // limits.KIB} KiB")
+        return tomllib.loads(content.decode())
+    except RecursionError:
+        raise SettingInvalid("cannot be read: it is nested too deep", field=path) from None
     except (OSError, ValueError) as error:  # not TOML, or not UTF-8
         raise SettingInvalid(f"cannot be read: {error}", field=path) from None
 

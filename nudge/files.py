@@ -41,7 +41,7 @@ def read_regular(path: str, limit: int) -> bytes:
     fd = os.open(path, _READ)
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
-        raise NotRegular(f"{path} is not a regular file")
+        raise NotRegular("it is not a regular file")
     with open(fd, "rb") as file:
         return file.read(limit)
 

@@ -108,6 +108,7 @@ LOAD_TIMEOUT = 1.0  # that a call waits while its server loads; then it is sent 
 LONG_CALL_TIMEOUT = 3_600.0  # a backup, or a purge that rewrites the whole file
 SEARCH_TIMEOUT = 1.5  # of a query by regular expression: less than its caller waits
 START_TIMEOUT = 10.0
+MAX_SETTINGS_BYTES = 1 * MIB  # of config.toml
 MAX_DIFFERENCES = 20  # settings that one member reports as different from the server's
 MAX_DIFFERENCE_CHARS = 200
 START_LOCK_TIMEOUT = 2.0  # after which a start that another process began is not waited for any longer

@@ -29,17 +29,20 @@ MEMORY_SETTINGS = (
 def _parse_whole(low: int, high: int) -> Callable[[Any], int]:
     def parse(raw: Any) -> int:
         text = str(raw).strip()
-        if not text.isdecimal() or not low <= int(text) <= high:
+        if not text.isdecimal() or len(text) > len(str(high)) or not low <= int(text) <= high:
             raise ValueError(f"must be a whole number from {low} to {high}")
         return int(text)
 
     return parse
 
 
+_parse_retention = _parse_whole(1, limits.MAX_RETENTION_DAYS)
+
+
 def _parse_seconds(raw: Any) -> float:
     try:
         number = float(raw)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         number = -1.0
     if not 0 <= number < float("inf"):
         raise ValueError("must be a number of seconds, 0 or more")
@@ -113,10 +116,19 @@ def _parse_projects(raw: Any) -> tuple[str, ...]:
 
 def _parse_days(raw: Any) -> dict[str, int]:
     """A table in `config.toml`; in the environment, `command=30,file_read=7`."""
+    from nudge.history.observations import RETENTION_DAYS  # late: it loads the rules for secrets
+
     pairs = raw if isinstance(raw, dict) else dict(part.partition("=")[::2] for part in _parse_names(raw))
-    if not all(str(days).strip().isdecimal() for days in pairs.values()):
-        raise ValueError("must be days by type, such as command=30,file_read=7")
-    return {name.strip(): int(days) for name, days in pairs.items()}
+    try:
+        days_by_type = {name.strip(): _parse_retention(days) for name, days in pairs.items()}
+    except ValueError as error:
+        raise ValueError(f"must be days by type, such as command=30,file_read=7; the days {error}") from None
+    if unknown := sorted(days_by_type.keys() - RETENTION_DAYS.keys()):
+        raise ValueError(
+            f"must be days by type, such as command=30,file_read=7; {unknown[0]} is not a type, the types are: "
+            f"{', '.join(RETENTION_DAYS)}"
+        )
+    return days_by_type
 
 
 def _parse_memories(raw: Any) -> dict[str, float]:

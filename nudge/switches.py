@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 
-from nudge import files, paths, thin_json
+from nudge import files, limits, paths, thin_json
 from nudge.errors import Invalid, StorageFailed
 
 TYPE_CHECKING = False
@@ -202,8 +202,9 @@ def _is_configured(environ: Mapping[str, str]) -> bool:
     if environ.get("NUDGE_IGNORE"):
         return True
     try:
-        with open(paths.config_file(environ), "rb") as file:
-            text = file.read()
-    except OSError:
+        text = files.read_regular(paths.config_file(environ), limits.MAX_SETTINGS_BYTES)
+    except FileNotFoundError:
         return False
+    except OSError:
+        return True  # the settings cannot be read, and say why
     return b"ignore" in text or b"off" in text

@@ -24,6 +24,8 @@ _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 def parse(text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text.removeprefix("\ufeff"))
+    except RecursionError:
+        raise Malformed("nested too deep") from None
     except tomllib.TOMLDecodeError as error:
         line = _LINE_OF_ERROR.search(str(error))
         raise Malformed(str(error).partition(" (at ")[0].lower(), int(line[1]) if line else None) from None

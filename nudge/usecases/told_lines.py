@@ -12,11 +12,10 @@ from pydantic import Field
 from nudge import limits
 from nudge.errors import NotFound
 from nudge.history import ledger, projects
-from nudge.history.observations import COMMAND_TYPES
+from nudge.history.observations import COMMAND_TYPES, RETENTION_DAYS
 from nudge.history.purge import DAY
 from nudge.usecases.app import App
 from nudge.usecases.call import Call, InContext, Project, Result, Text
-from nudge.usecases.upkeep import retention_days
 from nudge.usecases.visibility import visible_to
 
 # Standard errors of a 95 % interval, by degrees of freedom: Student's t, since there may be few sessions.
@@ -119,7 +118,7 @@ async def stats(app: App, params: Stats, call: Call) -> Any:
 
 def _compared_days(app: App) -> int:
     """The days in which retention has deleted no command, at most STATS_WEEKS."""
-    days = retention_days(app.session.settings.retention)
+    days = {**RETENTION_DAYS, **app.session.settings.retention}
     return min(limits.STATS_WEEKS * 7, *(days[name] for name in COMMAND_TYPES))
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from nudge import config, limits, paths
 from nudge.clock import boot_seconds
 from nudge.config import Settings
-from nudge.errors import HandingOver, Invalid, NudgeError
+from nudge.errors import HandingOver, NudgeError
 from nudge.history import facts
 from nudge.history.observations import RETENTION_DAYS
 from nudge.history.purge import sweep_observations
@@ -27,19 +27,6 @@ from nudge.usecases.call import Call
 _log = logging.getLogger(__name__)
 _POLL = 1.0  # seconds between two looks into the spool
 _SWEEP_INTERVAL = 3_600.0
-
-
-def retention_days(configured: Mapping[str, Any] | None) -> dict[str, int]:
-    """Days for every observation type: the defaults, replaced by what is configured."""
-    days = dict(RETENTION_DAYS)
-    for obs_type, value in (configured or {}).items():
-        field = f"retention.{obs_type}"
-        if obs_type not in RETENTION_DAYS:
-            raise Invalid(f"is not a known type; known: {', '.join(RETENTION_DAYS)}", field=field)
-        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= limits.MAX_RETENTION_DAYS:
-            raise Invalid(f"must be 1 to {limits.MAX_RETENTION_DAYS} days", field=field)
-        days[obs_type] = value
-    return days
 
 
 class Retention:
@@ -81,7 +68,7 @@ class Upkeep:
     def __init__(self, app: App, directory: str, settings: Settings) -> None:
         self._app, self._directory = app, directory
         self._database = _open_database(config.database_file(settings=settings))
-        self._retention = Retention(self._database, retention_days(settings.retention))
+        self._retention = Retention(self._database, {**RETENTION_DAYS, **settings.retention})
         self._draining = asyncio.Lock()
         app.history, app.drain = self._database, self._drain
         app.spool_recorded.clear()

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, get_args
 
 import pytest
 
-from nudge import config
+from nudge import config, limits, switches
+from nudge.context import NO_CONTEXT
 from nudge.errors import SettingInvalid
 from nudge.server.operation import Group
 from nudge.setting_table import SETTINGS
@@ -51,6 +54,10 @@ def test_a_key_that_is_no_setting_is_known(tmp_path: Path) -> None:
         ("default_ttl", "x"),
         ("default_ttl", "P1M"),
         ("retention", "command"),
+        ("retention", "command=0"),
+        ("retention", "command=36501"),
+        ("retention", "comand=30"),
+        ("max_hints", "9" * 5_000),
         ("memories", "mid_ttl_secs=soon"),
         ("memories", "mid_ttl=1"),
     ],
@@ -67,8 +74,12 @@ def test_a_variable_that_does_not_parse_names_itself(tmp_path: Path, name: str, 
     [
         ("max_hints", '"x"'),
         ("session_grace", "[1]"),
+        ("session_grace", "1" + "0" * 400),
         ("default_ttl", "5"),
         ("retention", '{command = "x"}'),
+        ("retention", "{command = 0}"),
+        ("retention", '"command=0"'),
+        ("retention", "{comand = 30}"),
         ("memories", "{short_ttl_secs = -1}"),
         ("ignore", "[1]"),
         ("ignore", '["a/**/b/**/c/**/d"]'),
@@ -82,7 +93,10 @@ def test_a_key_that_does_not_parse_names_itself_and_its_file(tmp_path: Path, nam
     assert refused.value.to_wire()["data"]["field"] == refused.value.field == name
 
 
-@pytest.mark.parametrize("content", [b"port = ", b"\xff"])
+@pytest.mark.parametrize(
+    "content",
+    [b"port = ", b"\xff", b"a = " + b"[" * 50_000, b"a = " + b"{a=" * 50_000, b"#" * (limits.MAX_SETTINGS_BYTES + 1)],
+)
 def test_a_file_that_cannot_be_read(tmp_path: Path, content: bytes) -> None:
     """A file that cannot be read is named; `load_or_default` returns the defaults and the reason."""
     file = tmp_path / "config.toml"
@@ -91,6 +105,18 @@ def test_a_file_that_cannot_be_read(tmp_path: Path, content: bytes) -> None:
         config.load({"NUDGE_CONFIG": str(file)})
     settings, problem = config.load_or_default({"NUDGE_CONFIG": str(file)})
     assert settings.explicit == frozenset() and problem is not None and problem.startswith(str(file))
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: os.symlink("/dev/zero", path)])
+def test_a_settings_file_that_is_no_regular_file(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    """A pipe or a device in its place is refused, not waited for; a hook, which looks for two words first, refuses it
+    as well."""
+    make(tmp_path / "config.toml")
+    environ = {"NUDGE_CONFIG": str(tmp_path / "config.toml")}
+    with pytest.raises(SettingInvalid, match="cannot be read: it is not a regular file"):
+        config.load(environ)
+    with pytest.raises(SettingInvalid, match="cannot be read: it is not a regular file"):
+        switches.is_off(environ, str(tmp_path), NO_CONTEXT, ())
 
 
 @pytest.mark.parametrize(

@@ -59,6 +59,8 @@ MAY_IMPORT = {
 }
 
 EXCEPTIONS = {
+    # The keys of the setting `retention` are the types of observations.
+    ("nudge.setting_table", "nudge.history.observations"),
     # A hook has no time to wait for a server: it parses its event, and writes it to the spool, by itself.
     ("nudge.hook", "nudge.clients.client"),
     ("nudge.hook", "nudge.clients.registry"),

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from nudge.config import Settings
-from nudge.errors import Invalid, StorageFailed
+from nudge.errors import StorageFailed
 from nudge.history import store
 from nudge.history.observations import RETENTION_DAYS
 from nudge.storage import spool
@@ -19,7 +19,7 @@ from nudge.storage.database import Database
 from nudge.usecases import upkeep
 from nudge.usecases.app import App
 from nudge.usecases.session import open_in_memory
-from nudge.usecases.upkeep import Retention, Upkeep, retention_days
+from nudge.usecases.upkeep import Retention, Upkeep
 from tests.unit.history.stored import DAY, event
 
 NOW = 1_800_000_000
@@ -51,20 +51,11 @@ def database(tmp_path: Path) -> Iterator[Database]:
     opened.close()
 
 
-def test_retention_is_configurable_by_type() -> None:
-    """What the settings do not name keeps its default; a wrong name or number is refused by name."""
-    assert retention_days(None) == RETENTION_DAYS
-    assert retention_days({"file_read": 7}) == {**RETENTION_DAYS, "file_read": 7}
-    for table in ({"file_reed": 7}, {"file_read": 0}, {"file_read": "7"}, {"file_read": True}, {"file_read": 10**6}):
-        with pytest.raises(Invalid, match=r"retention\.file_re"):
-            retention_days(table)
-
-
 def test_a_sweep_goes_on_until_nothing_is_due(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     """In several transactions, and what it did is reported."""
     monkeypatch.setattr("nudge.limits.SWEEP_PORTION", 2)
     record(database, *(event(timestamp=NOW - 999 * DAY) for _ in range(5)), event(timestamp=NOW))
-    retention = Retention(database, retention_days(None))
+    retention = Retention(database, RETENTION_DAYS)
     assert run(retention.sweep(NOW)) == {"command": 5}
     assert (retention.to_wire()["deleted"], retention.to_wire()["last_sweep"]) == ({"command": 5}, NOW)
     assert ids(database) == [6]
