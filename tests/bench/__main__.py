@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 
 from tests.bench import (
+    failure_pairs,
     guard,
     handover,
     hostile,
@@ -41,6 +42,7 @@ GROUPS: dict[str, Callable[[Machine], Iterator[Row]]] = {
     "retrieval": retrieval.recall,
     "search-questions": retrieval.search,
     "replay": replay.telling,
+    "failure-pairs": failure_pairs.answers,
     "notes": notes.flat,
     "toon": notes.toon_tokens,
     "prompts": prompts.answers,
