@@ -52,7 +52,11 @@ _HINT_WORDS = 8  # words searched for in hints: each takes a query of its own
     'git log -1 --format=%B | nudge remember - --title "Why the cache went" --kind change',
 )
 @click.argument("text", metavar="TEXT...", nargs=-1, required=True, help="The text of the note; - reads it from stdin.")
-@option("--title", metavar="TITLE", help="Title (default: the first sentence). A note with the same title is updated.")
+@option(
+    "--title",
+    metavar="TITLE",
+    help="Title (default: the first sentence). A note of this title is updated, and keeps what is not given.",
+)
 @field_options()
 def remember(invocation: Invocation, text: tuple[str, ...], title: str | None, **fields: Any) -> int:
     """The note belongs to the repo you are in, and is kept for good unless --tier is given. A text with a credential is
@@ -186,7 +190,7 @@ verb_group(
     "--title",
     required=True,
     metavar="TITLE",
-    help="Title. A note with the same title in its namespace is updated.",
+    help="Title. The note of this title in its namespace is updated, and keeps what is not given.",
 )
 @option("-c", "--content", required=True, metavar="TEXT", help="The text; - reads it from stdin.")
 @field_options()

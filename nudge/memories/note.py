@@ -39,6 +39,7 @@ _CHANGEABLE = (
     *("title", "content", "tier", "namespace", "tags", "kind", "priority", "confidence", "source", "metadata"),
     "expires_at",
 )
+_KEPT_BY_UPDATES = ("tier", "kind", "tags", "priority", "confidence", "metadata")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +90,8 @@ class Draft:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     origin: Mapping[str, Any] = field(default_factory=dict)
     """Where it comes from: client, session, prompt, repo."""
+    defaulted: frozenset[str] = field(default=frozenset(), compare=False)
+    """Fields that were not given: a note that has the title already keeps its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +160,7 @@ def parse_draft(fields: Mapping[str, Any], *, now: float, namespace: str = GLOBA
         expires_at=expires_at,
         metadata=check_metadata(given.get("metadata", {})),
         origin=check_metadata(given.get("origin", {}), "origin"),
+        defaulted=frozenset(_KEPT_BY_UPDATES).difference(given),
     )
 
 

@@ -87,15 +87,40 @@ class NoteFilter:
 def store(connection: SqlConnection, draft: Draft, now: float, lifetimes: Lifetimes) -> tuple[Note, Note | None]:
     """Insert the note, or update the one of the same title and namespace. Returns the note and its former version.
 
-    An update never lowers the tier and keeps the higher priority; everything else is replaced.
+    An update keeps what was not given, and never lowers the tier or the priority.
     """
     previous = find_same_title(connection, draft, now)
     if previous is None:
         return insert(connection, draft, now, expires_at=lifetimes.expiry(draft, now)), None
-    tier = max(draft.tier, previous.draft.tier, key=TIERS.index)
-    merged = replace(draft, tier=tier, priority=max(draft.priority, previous.draft.priority))
-    write(connection, previous.id, merged, now, lifetimes.expiry(merged, now))
+    merged = _merge(draft, previous.draft)
+    is_raised = merged.tier != previous.draft.tier
+    expires_at = lifetimes.expiry(merged, now)
+    if draft.expires_at is None and not is_raised:
+        expires_at = _kept_expiry(previous, expires_at, lifetimes)
+    write(connection, previous.id, merged, now, expires_at)
     return get(connection, previous.id, now), previous
+
+
+def _merge(draft: Draft, previous: Draft) -> Draft:
+    """Return what an update makes of a note. A tier that was not given is the note's own, or that of its new kind."""
+    kept = {name: getattr(previous, name) for name in draft.defaulted - {"tier", "priority"}}
+    merged = replace(draft, **kept)
+    is_tier_kept = "tier" in draft.defaulted and merged.kind == previous.kind
+    priority = previous.priority if "priority" in draft.defaulted else max(draft.priority, previous.priority)
+    return replace(
+        merged,
+        tier=previous.tier if is_tier_kept else max(draft.tier, previous.tier, key=TIERS.index),
+        priority=priority,
+    )
+
+
+def _kept_expiry(previous: Note, renewed: float | None, lifetimes: Lifetimes) -> float | None:
+    """Return the expiry of a note that is stored again without one: what its tier gave it starts anew, and what was
+    given stays."""
+    by_tier = lifetimes.expiry(previous.draft, previous.updated_at)
+    if previous.expires_at is None or by_tier is None or previous.expires_at < by_tier:
+        return previous.expires_at
+    return max(previous.expires_at, renewed or 0.0)
 
 
 def insert(

@@ -53,13 +53,13 @@ Time = Annotated[str, Field(description="RFC 3339")]
 
 
 class StoreMemory(InContext):
-    title: Annotated[str, Field(description="the same title updates")]
+    title: Annotated[str, Field(description="the same title updates what is given")]
     content: str
-    kind: Kind = "note"
-    tier: Annotated[Tier, Field(description="6 hours, 7 days, permanent")] = "mid"
+    kind: Kind | None = None
+    tier: Annotated[Tier | None, Field(description="6 hours, 7 days, permanent")] = None
     tags: list[str] | None = None
-    priority: Priority = limits.DEFAULT_PRIORITY
-    confidence: Confidence = 1.0
+    priority: Priority | None = None
+    confidence: Confidence | None = None
     namespace: Annotated[str | None, Field(description="default: your repo")] = None
     source: str | None = None
     expires_at: Time | None = None

@@ -196,3 +196,22 @@ def test_results_and_errors_are_those_of_every_door(tmp_path: Path) -> None:
         assert list(outcomes(typed)) == wanted
         reasons = [outcome["error"]["data"]["reason"] for _, outcome in wanted[len(NOTE_EXAMPLES) :]]
         assert reasons == [reason for *_, reason in REFUSED]
+
+
+def test_a_title_that_is_known_keeps_its_kind_and_its_tags(machine: Machine) -> None:
+    """Both verbs change only what is given; a flag changes it."""
+    cli = Cli(machine)
+
+    def note(*words: str) -> tuple[str, list[str]]:
+        stored = json.loads(cli.run([*words, "--namespace", "kept", "--json"])[1])
+        shown = json.loads(run(machine, f"memory get m{stored['id']} --json"))["memory"]
+        return shown["kind"], shown.get("tags", [])
+
+    given = ("--kind", "decision", "--tags", "db,storage")
+    assert note("remember", "PostgreSQL", "--title", "Database", *given) == ("decision", ["db", "storage"])
+    assert note("remember", "SQLite", "--title", "Database") == ("decision", ["db", "storage"])
+    assert note("memory", "store", "-T", "Database", "-c", "DuckDB") == ("decision", ["db", "storage"])
+    assert note("memory", "store", "-T", "Database", "-c", "DuckDB", "--kind", "lesson") == (
+        "lesson",
+        ["db", "storage"],
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,39 @@ def service(open_service: Open) -> Service:
 
 
 # Writing
+
+
+def test_a_title_that_is_known_keeps_what_is_not_given(service: Service) -> None:
+    """Kind, tags, tier, priority, confidence, metadata and expiry stay; a bulk does the same."""
+    fields: dict[str, Any] = {"kind": "decision", "tags": ["db"], "tier": "mid", "priority": 3, "confidence": 0.4}
+    fields["metadata"] = {"a": 1}
+    stored = service("store", title="Database", content="PostgreSQL", expires_at="2199-01-01T00:00:00Z", **fields)
+    for operation, again in (
+        ("store", {"title": "Database", "content": "SQLite"}),
+        ("bulk", {"memories": [{"title": "Database", "content": "SQLite"}]}),
+    ):
+        service(operation, **again)
+        note = service.note(stored["id"])
+        assert {name: note[name] for name in fields} == fields
+        assert (note["content"], note["expires_at"]) == ("SQLite", "2199-01-01T00:00:00+00:00")
+
+
+def test_a_title_that_is_known_takes_what_is_given(service: Service) -> None:
+    """Also an empty list, which is something else than none."""
+    stored = service("store", title="Database", content="x", kind="decision", tags=["db"], metadata={"a": 1})
+    service("store", title="Database", content="x", kind="lesson", tags=[], metadata={}, confidence=0.5)
+    note = service.note(stored["id"])
+    assert (note["kind"], note["tags"], note["confidence"], "metadata" in note) == ("lesson", [], 0.5, False)
+
+
+def test_a_lifetime_that_the_tier_gave_starts_anew_with_an_update(service: Service) -> None:
+    """What was given an end of its own keeps it."""
+    service("store", title="by its tier", content="x", tier="mid")
+    service("store", title="by its end", content="x", tier="mid", ttl_secs=86_400)
+    service.ahead = 3_600.0
+    again = [service("store", title=title, content="y") for title in ("by its tier", "by its end")]
+    ends = [datetime.fromisoformat(one["expires_at"]).timestamp() - service.app.now() for one in again]
+    assert ends == [pytest.approx(limits.MID_NOTE_TTL, abs=60), pytest.approx(86_400 - 3_600, abs=60)]
 
 
 def test_a_repeated_call_is_answered_and_not_repeated(service: Service) -> None:
