@@ -99,11 +99,19 @@ def recall(invocation: Invocation, words: tuple[str, ...], no_touch: bool, limit
     if result["memories"]:
         heading = [console.styler.paint("bold", "notes")] if hits else []
         console.show([*heading, *result_lines.note_table(console, result["memories"], contents=True)])
+    _note_archived(console, result)
     if not hits and not result["memories"]:
         console.note(
             "no note has one of these words, and no hint that applies here; store a note with: nudge remember TEXT"
         )
     return EXIT_OK
+
+
+def _note_archived(console: Console, result: Mapping[str, Any]) -> None:
+    """Say which archived notes would have matched."""
+    if count := result.get("archived"):
+        matching = "1 archived note matches" if count == 1 else f"{count:,} archived notes match"
+        console.note(f"{matching}; list with: {escape(result['show_archived'])}")
 
 
 def recall_hints(
@@ -261,6 +269,7 @@ def _show_list(
         return
     if result.get("more"):
         console.note(more)
+    _note_archived(console, result)
     if not rows:
         console.note(none)
 

@@ -164,6 +164,8 @@ def gc(invocation: Invocation) -> int:
 
 # The archive of notes
 
+_NOTHING_ARCHIVED = "nothing is archived; expired, forgotten and consolidated notes go to the archive"
+
 verb_group(
     "memory archive",
     "Expired, forgotten and consolidated notes go to the archive; deleted ones do not.",
@@ -173,20 +175,27 @@ verb_group(
 )
 
 
-@verb("memory archive list", "nudge memory archive list", "nudge memory archive list --namespace . --limit 50")
-@namespace_option()
+@verb(
+    "memory archive list",
+    "nudge memory archive list",
+    "nudge memory archive list deploy staging --kind decision",
+    "nudge memory archive list --namespace . --limit 50",
+)
+@click.argument("words", metavar="WORDS...", nargs=-1, help="Only notes with any of these words.")
+@filter_options
 @params.limit_option(limits.DEFAULT_SEARCH_LIMIT, "notes")
 @option("--offset", type=WHOLE, metavar="N", help="Skip the first N notes.")
-def archive_list(invocation: Invocation, **filters: Any) -> int:
+def archive_list(invocation: Invocation, words: tuple[str, ...], **filters: Any) -> int:
     """Prints one line for each note: id, why and when it was archived, and its title."""
-    console, result = invocation.console, invocation.call("nudge.memory_archive_list", note_fields(**filters))
+    fields = note_fields(**filters, query=" ".join(words) or None)
+    console, result = invocation.console, invocation.call("nudge.memory_archive_list", fields)
     rows = result["memories"]
     console.result(result, _archive_lines(console, rows))
     if not console.as_json:
         if result.get("more"):
             console.note(f"there are more: --offset {(filters['offset'] or 0) + len(rows)}")
         if not rows:
-            console.note("nothing is archived; expired, forgotten and consolidated notes go to the archive")
+            console.note(_NOTHING_ARCHIVED if len(fields) == 0 else "no archived note matches")
     return EXIT_OK
 
 

@@ -1,20 +1,30 @@
 """The archive of notes that expired, were forgotten or were consolidated: archive, restore, purge, consolidate."""
 
+# ruff: noqa: S608 - only constants are put into the SQL; every value is bound
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby
+from itertools import groupby, islice
 from typing import Any
 
 from nudge import limits
 from nudge.errors import NotFound
 from nudge.memories import store
 from nudge.memories.note import LONG, Draft, Lifetimes, Note, rfc3339
+from nudge.memories.retrieval import Words
 from nudge.memories.store import NoteFilter, SqlConnection
+from nudge.words import split_words, stem
 
 _TIMES = ("created_at", "updated_at", "last_accessed_at", "expires_at")
+_EVERY_NOTE = NoteFilter()
+_ARCHIVED = """(SELECT id, namespace, note, archived_at, archive_reason, NULL AS expires_at,
+    json_extract(note, '$.tier') AS tier, json_extract(note, '$.kind') AS kind, json_extract(note, '$.tags') AS tags,
+    json_extract(note, '$.priority') AS priority, json_extract(note, '$.updated_at') AS updated_at
+    FROM archived_notes) n"""
+"""Archived notes with the columns that a filter needs; an expired one is meant too."""
 _DRAFT = ("title", "content", "namespace", "tier", "kind", "priority", "confidence", "source", "metadata", "origin")
 
 
@@ -43,19 +53,60 @@ def list_archived(
     limit: int,
     offset: int = 0,
     *,
-    namespace: str | None = None,
-    hidden: Sequence[str] = (),
+    where: NoteFilter = _EVERY_NOTE,
+    words: Words | None = None,
 ) -> list[dict[str, Any]]:
-    """Return archived notes, the latest first."""
-    rows = connection.execute(
-        "SELECT note, archived_at, archive_reason FROM archived_notes WHERE (?1 IS NULL OR namespace = ?1)"
-        " AND namespace NOT IN (SELECT value FROM json_each(?2)) ORDER BY archived_at DESC, id DESC LIMIT ?3 OFFSET ?4",
-        (namespace, json.dumps(list(hidden)), limit, offset),
-    )
+    """Return archived notes that pass the filter and have any of the words, the latest first."""
     return [
         {**_shown(json.loads(note)), "archived_at": rfc3339(when), "archive_reason": reason}
-        for note, when, reason in rows
+        for note, when, reason in islice(_select(connection, where, words), offset, offset + limit)
     ]
+
+
+def describe_matches(connection: SqlConnection, where: NoteFilter, words: Words | None) -> dict[str, Any]:
+    """Return how many archived notes a recall or list that found nothing would have had, and the command that shows
+    them; nothing when there are none."""
+    count = sum(1 for _ in _select(connection, where, words))
+    return {"archived": count, "show_archived": _list_command(where, words)} if count else {}
+
+
+def _select(connection: SqlConnection, where: NoteFilter, words: Words | None) -> Iterator[tuple[str, float, str]]:
+    """Return note, time and reason of archived notes, the latest first."""
+    parts, values = where.where(0.0)
+    wanted = [] if words is None else [{stem(part) for part in split_words(word)} for word in words.words]
+    if wanted:
+        # Only the last letter of a stem may differ from the word. A text with other letters than those of ASCII may
+        # have an accent in it.
+        beginnings = [f"%{next(iter(stems))[:-1]}%" for stems in wanted if stems]
+        parts.append(f"({' OR '.join(['n.note LIKE ?'] * len(beginnings))} OR n.note GLOB ?)")
+        values += [*beginnings, "*[^\x01-~]*"]
+    rows = connection.execute(
+        f"SELECT n.note, n.archived_at, n.archive_reason FROM {_ARCHIVED} WHERE {' AND '.join(parts)}"
+        " ORDER BY n.archived_at DESC, n.id DESC",
+        values,
+    )
+    return (row for row in rows if not wanted or _has_any(json.loads(row[0]), wanted))
+
+
+def _has_any(note: Mapping[str, Any], wanted: Sequence[set[str]]) -> bool:
+    """Whether a note has one of the words; each is given by the stems of its parts."""
+    words = split_words(" ".join([note["title"], note["content"], *note["tags"]]))
+    stems = {stem(word) for word in words}
+    return any(word and word <= stems for word in wanted)
+
+
+def _list_command(where: NoteFilter, words: Words | None) -> str:
+    options = {
+        "--namespace": where.namespaces and where.namespaces[0],
+        "--tier": where.tier,
+        "--kind": where.kind,
+        "--tags": ",".join(where.tags),
+        "--since": rfc3339(where.since),
+        "--until": rfc3339(where.until),
+        "--min-priority": where.min_priority,
+    }
+    flags = [text for name, value in options.items() if value for text in (name, str(value))]
+    return shlex.join(["nudge", "memory", "archive", "list", *(words.words if words else ()), *flags])
 
 
 def restore(connection: SqlConnection, note_id: int, now: float, lifetimes: Lifetimes) -> Note:

@@ -24,6 +24,8 @@ KINDS = (
 )
 SOURCES = ("user", "claude", "agent", "hook", "api", "cli", "import", "consolidation", "system")
 RELATIONS = ("related_to", "supersedes", "contradicts", "derived_from")
+PASSING_KINDS = (NOTE, "change", "session_summary")
+"""Kinds that have the tier `mid` unless another is given; a note of another kind is kept for good."""
 GLOBAL = "global"
 TOON_FIELDS = (
     *("id", "title", "tier", "namespace", "priority", "confidence", "score", "access_count", "tags", "source"),
@@ -147,12 +149,14 @@ def parse_draft(fields: Mapping[str, Any], *, now: float, namespace: str = GLOBA
     """Validate the fields of a new note; `namespace` and `source` are the defaults."""
     given = {name: value for name, value in fields.items() if value is not None}
     expires_at = _expiry(given, now)
+    kind = check_kind(given.get("kind", NOTE))
+    default_tier = MID if expires_at is not None else tier_of_kind(kind)
     return Draft(
         title=check_title(given.get("title")),
         content=check_content(given.get("content")),
         namespace=check_namespace(given["namespace"]) if "namespace" in given else namespace,
-        tier=check_choice(given.get("tier", MID), TIERS, "tier"),
-        kind=check_kind(given.get("kind", NOTE)),
+        tier=check_choice(given.get("tier", default_tier), TIERS, "tier"),
+        kind=kind,
         tags=check_tags(given.get("tags", ())),
         priority=check_priority(given.get("priority", limits.DEFAULT_PRIORITY)),
         confidence=check_confidence(given.get("confidence", 1.0)),
@@ -162,6 +166,11 @@ def parse_draft(fields: Mapping[str, Any], *, now: float, namespace: str = GLOBA
         origin=check_metadata(given.get("origin", {}), "origin"),
         defaulted=frozenset(_KEPT_BY_UPDATES).difference(given),
     )
+
+
+def tier_of_kind(kind: str) -> str:
+    """Return the tier of a note for which neither a tier nor an expiry is given."""
+    return MID if kind in PASSING_KINDS else LONG
 
 
 def parse_changes(fields: Mapping[str, Any], *, now: float) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from typing import Any
 
 from nudge import limits
 from nudge.errors import Conflict, Invalid, NotFound
-from nudge.memories.note import ATTEMPT, LONG, MID, SHORT, TIERS, Draft, Lifetimes, Note, rfc3339
+from nudge.memories.note import ATTEMPT, LONG, MID, SHORT, TIERS, Draft, Lifetimes, Note, rfc3339, tier_of_kind
 from nudge.memories.retrieval import Words
 
 _COLUMNS = (
@@ -109,9 +109,13 @@ def _merge(draft: Draft, previous: Draft) -> Draft:
     priority = previous.priority if "priority" in draft.defaulted else max(draft.priority, previous.priority)
     return replace(
         merged,
-        tier=previous.tier if is_tier_kept else max(draft.tier, previous.tier, key=TIERS.index),
+        tier=previous.tier if is_tier_kept else _higher_tier(draft.tier, previous.tier),
         priority=priority,
     )
+
+
+def _higher_tier(one: str, other: str) -> str:
+    return max(one, other, key=TIERS.index)
 
 
 def _kept_expiry(previous: Note, renewed: float | None, lifetimes: Lifetimes) -> float | None:
@@ -158,12 +162,14 @@ def insert(
 def update(
     connection: SqlConnection, note_id: int, changes: Mapping[str, Any], now: float, lifetimes: Lifetimes
 ) -> Note:
-    """Change the named fields. A new tier sets its own expiry, unless `expires_at` is named, too. Raises NotFound, or
-    Conflict for an open attempt or a taken title."""
+    """Change the named fields. A new tier sets its own expiry, unless `expires_at` is named, too; a new kind raises the
+    tier to its own, unless one of both is named. Raises NotFound, or Conflict for an open attempt or a taken title."""
     note = get(connection, note_id, now)
     refuse_open_attempts(connection, [note_id])
     fields = {name: value for name, value in changes.items() if name != "expires_at"}
     draft = replace(note.draft, **fields)
+    if draft.kind != note.draft.kind and not {"tier", "expires_at"} & changes.keys():
+        draft = replace(draft, tier=_higher_tier(tier_of_kind(draft.kind), draft.tier))
     expires_at = note.expires_at
     if "expires_at" in changes:
         expires_at = changes["expires_at"]

@@ -265,7 +265,7 @@ _PROMPT_RULES = (
     "Store what cost effort to find out: memory_store with kind decision, lesson, bugfix or discovery, and the reason.",
     "One fact, one title. The same title updates the note; potential_contradictions names notes to look at.",
     "When two notes contradict each other, call memory_resolve(winner_id, loser_id); do not leave both standing.",
-    "What holds for good is tier long (memory_promote); what holds today is short. Leave the rest at mid.",
+    "Every kind but note, change and session_summary is kept for good; these live for 7 days, or as long as tier says.",
     "Never store secrets, and never store what the repository already says.",
 )
 _RECALL_NOTE = "memory_recall touches what it returns; pass touch false when you only look around."

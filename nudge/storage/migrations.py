@@ -211,7 +211,17 @@ _LINES_OF_PROJECTS = (
     "DROP TABLE banned_names",
 )
 
-MIGRATIONS: tuple[Migration, ...] = (_HISTORY, _MEMORIES, _FACTS, _LEDGER, _JOURNAL, _LINES_OF_PROJECTS)
+_KEPT_KINDS = (
+    # Decisions, lessons and their like had the tier `mid` by default, and vanished after 7 days.
+    "UPDATE notes SET tier = 'long', expires_at = NULL WHERE tier = 'mid'"
+    " AND kind NOT IN ('note', 'change', 'session_summary')"
+    " AND (expires_at IS NULL OR expires_at > CAST(strftime('%s', 'now') AS INTEGER))",
+)
+
+MIGRATIONS: tuple[Migration, ...] = (
+    *(_HISTORY, _MEMORIES, _FACTS, _LEDGER, _JOURNAL, _LINES_OF_PROJECTS),
+    _KEPT_KINDS,
+)
 LATEST = len(MIGRATIONS)
 
 

@@ -13,7 +13,7 @@ from nudge.clients.registry import note_source
 from nudge.context import Context, project_of, resolve
 from nudge.errors import Invalid, NotFound, SecretRejected, StorageFailed
 from nudge.history import views
-from nudge.memories import namespaces, ranking
+from nudge.memories import archive, namespaces, ranking
 from nudge.memories import store as notes
 from nudge.memories.note import (
     COMPACT_TOON_FIELDS,
@@ -30,7 +30,7 @@ from nudge.memories.note import (
     parse_draft,
     parse_time,
 )
-from nudge.memories.retrieval import merge_new_segments
+from nudge.memories.retrieval import Words, merge_new_segments
 from nudge.memories.store import NoteFilter
 from nudge.usecases.app import App
 from nudge.usecases.call import Call, InContext, agent_session, parse_params
@@ -192,10 +192,13 @@ async def recall(app: App, params: Recall, call: Call) -> Any:
     it is returned all the same."""
     now, lifetimes, visible = app.now(), lifetimes_of(app), await Visible.to(app, call)
 
-    def read(connection: sqlite3.Connection) -> list[ranking.Match]:
-        return ranking.recall(connection, params.context, visible.filter(connection, params), params.limit, now)
+    def read(connection: sqlite3.Connection) -> tuple[list[ranking.Match], dict[str, Any]]:
+        where = visible.filter(connection, params)
+        found = ranking.recall(connection, params.context, where, params.limit, now)
+        words = Words.parse(params.context, all_needed=False, field="context")
+        return found, {} if found else archive.describe_matches(connection, where, words)
 
-    matches = await app.read(read)
+    matches, archived = await app.read(read)
     chosen, tokens = _within_budget(matches, params.budget_tokens)
     rows, more = fitting([match.note.to_row(match.score.total) for match in chosen])
     if params.touch and rows:
@@ -205,7 +208,8 @@ async def recall(app: App, params: Recall, call: Call) -> Any:
         except StorageFailed:
             pass  # a full disk, or a database of a newer version
     budget = {} if params.budget_tokens is None else {"tokens": tokens}
-    return {"memories": rows, "count": len(rows), "mode": "keyword", **budget, **({"more": True} if more else {})}
+    more_of = {"more": True} if more else {}
+    return {"memories": rows, "count": len(rows), "mode": "keyword", **budget, **more_of, **archived}
 
 
 async def search(app: App, params: SearchMemories, call: Call) -> Any:
@@ -222,13 +226,16 @@ async def list_memories(app: App, params: ListMemories, call: Call) -> Any:
     """`more`: there are others behind these."""
     now, visible = app.now(), await Visible.to(app, call)
 
-    def read(connection: sqlite3.Connection) -> list[Note]:
-        return notes.list_notes(connection, visible.filter(connection, params), params.limit + 1, now, params.offset)
+    def read(connection: sqlite3.Connection) -> tuple[list[Note], dict[str, Any]]:
+        where = visible.filter(connection, params)
+        found = notes.list_notes(connection, where, params.limit + 1, now, params.offset)
+        is_nothing = not found and not params.offset
+        return found, archive.describe_matches(connection, where, None) if is_nothing else {}
 
-    matches = await app.read(read)
+    matches, archived = await app.read(read)
     rows, cut = fitting([note.to_row() for note in matches[: params.limit]])
     more = cut or len(matches) > params.limit
-    return {"memories": rows, "count": len(rows), **({"more": True} if more else {})}
+    return {"memories": rows, "count": len(rows), **({"more": True} if more else {}), **archived}
 
 
 async def get(app: App, params: GetMemory, call: Call) -> Any:

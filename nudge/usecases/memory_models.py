@@ -150,6 +150,9 @@ class StoreMemoryResult(Result):
 
 
 class ListMemoriesResult(Result):
+    """Where nothing is found, also `archived`: how many archived notes match, and `show_archived`, the command that
+    lists them."""
+
     memories: list[dict[str, Any]]
     count: int
     more: bool | None = None

@@ -14,6 +14,7 @@ from nudge.memories import archive
 from nudge.memories import namespaces as note_namespaces
 from nudge.memories import store as notes
 from nudge.memories.note import KINDS, RELATIONS, TIERS, Note, parse_draft
+from nudge.memories.retrieval import Words
 from nudge.storage.database import forget_answers
 from nudge.usecases.app import App
 from nudge.usecases.call import Call, Params, Result
@@ -44,8 +45,8 @@ class AutoConsolidate(Params):
     dry_run: bool = False
 
 
-class ListArchive(Params):
-    namespace: str | None = None
+class ListArchive(Filters):
+    query: Annotated[str | None, Field(description="any of these words")] = None
     limit: Limit = limits.DEFAULT_SEARCH_LIMIT
     offset: Offset = 0
     format: Format = "toon_compact"
@@ -198,11 +199,11 @@ def _summaries(forgotten: list[Note]) -> list[dict[str, Any]]:
 
 async def archive_list(app: App, params: ListArchive, call: Call) -> Any:
     visible = await Visible.to(app, call)
+    words = None if params.query is None else Words.parse(params.query, all_needed=False)
 
     def read(connection: sqlite3.Connection) -> list[dict[str, Any]]:
-        namespace = visible.namespace(connection, params.namespace)
-        hidden = () if namespace else visible.hidden(connection)
-        return archive.list_archived(connection, params.limit + 1, params.offset, namespace=namespace, hidden=hidden)
+        where = visible.filter(connection, params)
+        return archive.list_archived(connection, params.limit + 1, params.offset, where=where, words=words)
 
     entries = await app.read(read)
     rows, cut = fitting(entries[: params.limit])

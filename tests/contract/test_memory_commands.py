@@ -215,3 +215,21 @@ def test_a_title_that_is_known_keeps_its_kind_and_its_tags(machine: Machine) -> 
         "lesson",
         ["db", "storage"],
     )
+
+
+def test_the_command_that_a_search_names_shows_the_archived_notes(machine: Machine) -> None:
+    """A recall and a list that find nothing say how many there are; the command lists exactly those."""
+    cli, place = Cli(machine), ["--namespace", "gone"]
+    for title in ("Deploy by hand", "Deploys need the VPN", "Other"):
+        cli.run(["remember", f"{title}.", "--kind", "decision", *place])
+    run(machine, "memory forget --namespace gone --yes")
+    for words, count in (
+        (["recall", "deployment", "deploy"], 2),
+        (["memory", "recall", "deploy"], 2),
+        (["memory", "list", "--kind", "decision"], 3),
+    ):
+        code, out, err = cli.run([*words, *place])
+        said = re.search(r"(\d+) archived notes match; list with: nudge (.*)", err)
+        assert (code, out) == (0, "") and said is not None, err
+        assert int(said[1]) == count == len(run(machine, said[2]).splitlines())
+    assert "archived" not in cli.run(["recall", "kubernetes", *place])[2]

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sqlite3
+import time
+from contextlib import closing
 
 import pytest
 
 from nudge.errors import Conflict, NotFound
 from nudge.memories import archive, ranking, store
-from nudge.memories.note import Draft
+from nudge.memories.note import PASSING_KINDS, Draft
 from nudge.memories.store import NoteFilter
+from nudge.storage import migrations
 from tests.unit.memories.stored import LIFETIMES, NOW, add
 
 
@@ -89,3 +92,21 @@ def test_groups_share_a_namespace_and_their_first_tag(notes: sqlite3.Connection)
     draft = archive.consolidated_draft(*group, NOW)
     assert all(f"## db {number}\ntext" in draft.content for number in range(3))
     assert (draft.tier, draft.source, draft.namespace) == ("long", "consolidation", "global")
+
+
+def test_decisions_of_before_are_kept_for_good() -> None:
+    """The migration makes live `mid` notes of the kinds that are kept `long`; others stay as they are."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as old:
+        migrations.migrate(old, migrations.MIGRATIONS[: migrations.MIGRATIONS.index(migrations._KEPT_KINDS)])
+        now = time.time()
+        for kind in ("decision", "bugfix", "feature", "refactor", "discovery", "lesson", *PASSING_KINDS):
+            add(old, kind, now=now, kind=kind)
+        add(old, "today", now=now, kind="decision", tier="short")
+        expired = add(old, "expired", now=now - 8 * 86_400, kind="decision")
+        before = {row[0]: row for row in old.execute("SELECT * FROM notes")}
+        migrations.migrate(old)
+        kept = old.execute("SELECT title FROM notes WHERE tier = 'long' AND expires_at IS NULL ORDER BY id").fetchall()
+        assert [row[0] for row in kept] == ["decision", "bugfix", "feature", "refactor", "discovery", "lesson"]
+        others = old.execute("SELECT * FROM notes WHERE tier <> 'long'").fetchall()
+        assert len(others) == 5 and all(row == before[row[0]] for row in others)
+        assert archive.sweep(old, now) == 1 and archive.list_archived(old, 9)[0]["id"] == expired.id

@@ -476,3 +476,70 @@ def test_the_text_of_a_list() -> None:
     assert memories.as_text({"format": "json"}, result) is None
     assert memories.as_text({}, result) == dump_toon(result, COMPACT_TOON_FIELDS)
     assert "created_at" in str(memories.as_text({"format": "toon"}, result))
+
+
+# Lifetimes
+
+
+@pytest.mark.parametrize("kind", ["decision", "bugfix", "feature", "refactor", "discovery", "lesson"])
+def test_what_was_decided_or_learned_is_kept_for_good(service: Service, kind: str) -> None:
+    """Unless a tier or an expiry is given."""
+    kept = service("store", title="kept", content="x", kind=kind)
+    assert (kept["tier"], "expires_at" in kept) == ("long", False)
+    tiered = service("store", title="for a week", content="x", kind=kind, tier="mid")
+    ended = service("store", title="for a day", content="x", kind=kind, ttl_secs=86_400)
+    assert (tiered["tier"], ended["tier"]) == ("mid", "mid")
+    assert "expires_at" in tiered and "expires_at" in ended
+
+
+@pytest.mark.parametrize("kind", ["note", "change", "session_summary"])
+def test_what_is_about_these_days_lives_for_seven(service: Service, kind: str) -> None:
+    """The tier of seed 003, unless another one is given."""
+    stored = service("store", title="these days", content="x", kind=kind)
+    assert (stored["tier"], "expires_at" in stored) == ("mid", True)
+
+
+def test_a_note_that_becomes_a_decision_is_kept_for_good(service: Service) -> None:
+    """By an update as well as by storing its title again; a tier that is given with it counts."""
+    for title in ("by id", "by title", "with a tier"):
+        service("store", title=title, content="x")
+    by_id = service("update", id=1, kind="decision")["memory"]
+    by_title = service("store", title="by title", content="x", kind="decision")
+    assert [(note["tier"], "expires_at" in note) for note in (by_id, by_title)] == [("long", False)] * 2
+    assert service("update", id=3, kind="decision", tier="mid")["memory"]["tier"] == "mid"
+
+
+def test_a_search_that_finds_nothing_says_what_is_in_the_archive(service: Service) -> None:
+    """How many archived notes a recall or a list would have found, and the command that lists them."""
+    service("store", title="Deploying to staging", content="needs the VPN", tags=["ops"], kind="decision", priority=7)
+    service("store", title="Größe", content="zwei", tags=["ops"])
+    service("forget", tags=["ops"])
+    recalled = service("recall", context="how do we deploy to prod?", min_priority=3)
+    assert (recalled["archived"], recalled["show_archived"]) == (
+        1,
+        "nudge memory archive list deploy prod --min-priority 3",
+    )
+    assert (
+        service("archive_list", query="deploy prod", min_priority=3)["memories"][0]["title"] == "Deploying to staging"
+    )
+    assert service("recall", context="GRÖSSE grosse größen groß")["archived"] == 1
+    listed = service("list", kind="decision", namespace="api", tags=["ops"])
+    assert (listed["archived"], listed["show_archived"]) == (
+        1,
+        "nudge memory archive list --namespace github.com/acme/api --kind decision --tags ops",
+    )
+    assert "archived" not in service("recall", context="kubernetes")
+    assert "archived" not in service("list", offset=1)
+    service("store", title="Deploys", content="are done")
+    assert "archived" not in service("recall", context="deploy")
+
+
+def test_the_archive_of_a_private_project_is_not_counted_elsewhere(open_service: Open) -> None:
+    """A number would tell that there is something."""
+    service = open_service(private_projects=("payroll",))
+    inside = Call(context=Context(project="github.com/acme/payroll"))
+    service("store", title="Salaries", content="are paid on Friday", call=inside)
+    service("forget", pattern="friday", call=inside)
+    assert "archived" not in service("recall", context="friday")
+    assert "archived" not in service("list")
+    assert service("recall", context="friday", call=inside)["archived"] == 1
