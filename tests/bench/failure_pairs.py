@@ -1,7 +1,8 @@
-"""What is told when a command fails that failed in earlier sessions: known failures and their cures in many ecosystems.
+"""What is told when a command fails that failed in earlier sessions: known failures, and cures, of many ecosystems.
 
-Each case is replayed as hook events in a directory with the files of its repository: earlier sessions, then the start of
-a new one and the command that fails in it. `python -m tests.bench.failure_pairs --verbose` prints what is told in each.
+Each case is replayed as hook events in a directory with the files of its repository: earlier sessions, then the start
+of a new one and the command that fails in it. `python -m tests.bench.failure_pairs --verbose` prints what is told in
+each.
 """
 
 from __future__ import annotations
