@@ -10,6 +10,7 @@ import sys
 
 from nudge import limits
 from nudge.errors import Invalid
+from nudge.paths import is_same_file
 from nudge.repos import is_absolute, normalize_repo, read_repo, to_posix
 from nudge.text import has_control
 
@@ -172,21 +173,14 @@ def resolve(cwd: str | None = None) -> Context:
 
 
 def working_directory() -> str | None:
-    """This process's directory, under its shell's name for it (`PWD`), which is what people write into a scope."""
+    """This process's directory, under its shell's name for it (`PWD`, where that is up to date), which is what people
+    write into a scope."""
     try:
         cwd = os.getcwd()
     except OSError:
         return None
     logical = to_posix(os.environ.get("PWD") or cwd)
-    return logical if logical != cwd and is_absolute(logical) and _is_same(logical, cwd) else cwd
-
-
-def _is_same(one: str, other: str) -> bool:
-    """Whether two names lead to one directory; `PWD` may be out of date."""
-    try:
-        return os.path.samefile(one, other)
-    except (OSError, ValueError):
-        return False
+    return logical if logical != cwd and is_absolute(logical) and is_same_file(logical, cwd) else cwd
 
 
 def caller_cwd(explicit: str | None, project: str | None = None) -> str | None:

@@ -222,5 +222,13 @@ def upward(folder: str) -> Iterator[str]:
         yield folder
 
 
+def is_same_file(one: str, other: str) -> bool:
+    """Whether two paths lead to one file or directory that exists."""
+    try:
+        return os.path.samefile(one, other)
+    except (OSError, ValueError):
+        return False
+
+
 def _above(path: str) -> list[str]:
     return list(upward(path))[1:]

@@ -14,9 +14,10 @@ from nudge.text import has_control
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 _POINTER = "gitdir: "
+_KEPT_BY_GIT = ("/.git/modules/", "/.git/worktrees/")  # git directories of submodules and of linked work trees
 _BRANCH_REF = "ref: refs/heads/"
 # The content of `HEAD` when branches are in a reftable: no file that is read here names the real branch.
 _REFTABLE_BRANCH = ".invalid"
@@ -163,49 +164,85 @@ def read_repo(folder: str) -> tuple[str | None, str | None, str | None]:
     when there is none. The top is spelled as `folder` is, symbolic links included."""
     try:
         real = os.path.realpath(folder)
-        directories = _find_git_dir(real)
-        repo, branch = _read_git(*directories) if directories else (None, None)
+        found = _find_git_dir(real)
+        repo = _read_identity(*found) if found else None
     except (OSError, ValueError):  # a NUL in a path, a loop of links
         return None, None, None
-    if directories is None or repo is None:
+    if found is None or repo is None:
         return None, None, None
-    below = real[len(directories[0]) :]
-    return repo, branch, folder.removesuffix(below) if folder.endswith(below) else directories[0]
+    top, git_dir, _ = found
+    below = real[len(top) :]
+    return repo, _branch(git_dir), folder.removesuffix(below) if folder.endswith(below) else top
 
 
-def _find_git_dir(folder: str) -> tuple[str, str] | None:
-    """The nearest work tree at or above `folder`, and its git directory; a bare repository is both."""
+def _find_git_dir(folder: str) -> tuple[str, str, bool] | None:
+    """Return the top of the work tree that `folder` is in, its git directory, and whether that one says which
+    repository it is. A bare repository is both.
+
+    A work tree does not choose which repository it is. Files that somebody else wrote can look like a bare repository
+    (a clone brings any directory but `.git`) or like the `.git` file of a linked work tree (an archive brings that
+    too). So there is no bare repository below a work tree, as with git's `safe.bareRepository=explicit`, and a `.git`
+    file counts only where the directory that it names points back. What does not count is passed by. Where a `.git`
+    file that does not count is all there is (`git init --separate-git-dir`), the repository is known by its place."""
+    bare = unproven = None
     for parent in paths.upward(folder):
         marker = os.path.join(parent, ".git")
         if os.path.isfile(marker):
-            pointer = _read(marker).rstrip("\r\n")
-            is_pointer = pointer.startswith(_POINTER)
-            return (parent, os.path.join(parent, pointer.removeprefix(_POINTER))) if is_pointer else None
-        if os.path.isfile(os.path.join(marker, "HEAD")):
-            return parent, marker
-        if os.path.basename(parent) != ".git" and _is_git_dir(parent):
-            return parent, parent
-    return None
+            git_dir = _named_git_dir(marker)
+            if _is_git_dir(git_dir):
+                if _points_back(git_dir, parent):
+                    return parent, git_dir, True
+                unproven = parent, git_dir, False
+        elif os.path.isfile(os.path.join(marker, "HEAD")):
+            return parent, marker, True
+        elif _is_git_dir(parent) and os.path.basename(parent) != ".git":
+            if any(kept in parent for kept in _KEPT_BY_GIT):
+                return parent, parent, True
+            bare = bare or (parent, parent, True)
+    return unproven or bare
+
+
+def _named_git_dir(marker: str) -> str:
+    """The directory that a `.git` file names; the file itself, which is none, when it names nothing."""
+    pointer = _read(marker).rstrip("\r\n")
+    if not pointer.startswith(_POINTER):
+        return marker
+    return os.path.join(os.path.dirname(marker), pointer.removeprefix(_POINTER))
 
 
 def _is_git_dir(folder: str) -> bool:
     """By the entries that git itself checks for."""
     return os.path.isfile(os.path.join(folder, "HEAD")) and all(
-        os.path.isdir(os.path.join(folder, name)) for name in ("objects", "refs")
+        os.path.isdir(os.path.join(_common_dir(folder), name)) for name in ("objects", "refs")
     )
 
 
-def _read_git(work_tree: str, git_dir: str) -> tuple[str | None, str | None]:
+def _common_dir(git_dir: str) -> str:
+    """What a linked work tree shares with its repository; the git directory itself for any other."""
+    return os.path.realpath(os.path.join(git_dir, _read(os.path.join(git_dir, "commondir")).rstrip("\r\n")))
+
+
+def _points_back(git_dir: str, work_tree: str) -> bool:
+    """Whether a git directory names this work tree: that of a linked work tree in the file `gitdir`, that of a
+    submodule in the setting `core.worktree`."""
+    linked = _read(os.path.join(git_dir, "gitdir")).rstrip("\r\n")
+    if linked:
+        return paths.is_same_file(os.path.join(git_dir, linked), os.path.join(work_tree, ".git"))
+    configs = [_read(os.path.join(git_dir, name)) for name in ("config", "config.worktree")]
+    trees = [tree for config in configs for tree in _settings(config, _is_core, "worktree")]
+    return bool(trees) and paths.is_same_file(os.path.join(git_dir, trees[-1]), work_tree)
+
+
+def _read_identity(work_tree: str, git_dir: str, is_proven: bool) -> str | None:
     """Worktrees share the common directory and so its origin. A relative origin is resolved from the main tree, so that
     all worktrees agree."""
-    git_dir = os.path.realpath(git_dir)
-    common = os.path.realpath(os.path.join(git_dir, _read(os.path.join(git_dir, "commondir")).rstrip("\r\n")))
-    if not os.path.isfile(os.path.join(git_dir, "HEAD")):
-        return None, None
-    url = _origin_url(_read(os.path.join(common, "config")))
+    if not is_proven:
+        return _identity(work_tree)
+    git_dir, common = os.path.realpath(git_dir), _common_dir(git_dir)
+    url = next(_settings(_read(os.path.join(common, "config")), _is_origin, "url"), "")
     main_tree = os.path.dirname(common) if os.path.basename(common) == ".git" else common
     base = work_tree if common == git_dir else main_tree
-    return _identity(_anchored(url, base)) or _identity(common), _branch(git_dir)
+    return _identity(_anchored(url, base)) or _identity(common)
 
 
 def _identity(place: str) -> str | None:
@@ -231,24 +268,28 @@ def _branch(git_dir: str) -> str | None:
     return None if unusable else name
 
 
-def _origin_url(config: str) -> str:
-    """The first `url` of `[remote "origin"]` in git's config syntax. Other remotes may be other people's forks."""
+def _settings(config: str, is_section: Callable[[str], bool], setting: str) -> Iterator[str]:
+    """The values of one setting in git's config syntax, in their order, without empty ones."""
     inside, lines = False, iter(config.split("\n"))
     for line in lines:
         entry = line.strip()
         if entry.startswith("["):
             header, _, entry = entry[1:].partition("]")
-            inside = _is_origin(header)
+            inside = is_section(header.strip())
         name, _, rest = entry.lstrip().partition("=")
         value = "" if name.startswith(("#", ";")) else _config_value(rest, lines)
-        if value and inside and name.strip().lower() == "url":
-            return value
-    return ""
+        if value and inside and name.strip().lower() == setting:
+            yield value
 
 
-def _is_origin(header: str) -> bool:
-    section, _, name = header.strip().partition(" ")
-    return (section.lower(), name.strip()) in (("remote", '"origin"'), ("remote.origin", ""))
+def _is_origin(section: str) -> bool:
+    """Other remotes may be other people's forks."""
+    kind, _, name = section.partition(" ")
+    return (kind.lower(), name.strip()) in (("remote", '"origin"'), ("remote.origin", ""))
+
+
+def _is_core(section: str) -> bool:
+    return section.lower() == "core"
 
 
 def _config_value(text: str, following: Iterator[str]) -> str:

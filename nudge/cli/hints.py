@@ -386,13 +386,13 @@ def scan(invocation: Invocation, directory: str, dry_run: bool) -> int:
     if not os.path.isdir(folder):
         raise Usage(f"{folder} is not a directory", "name one, or leave it out for the current one")
     here = context.resolve(folder)
-    if here.repo is None:
+    root = here.root
+    if here.repo is None or root is None:
         raise Invalid(f"{folder} is not in a git repository; cd into one, or name one: nudge scan DIR")
     from pathlib import Path  # not above: it loads urllib, and the other verbs here need neither
 
     from nudge import manifests
 
-    root = _work_tree(folder)
     scanned = manifests.scan_repo(Path(root), here.project and context.project_name(here.project))
     fields: dict[str, Any] = {
         "repo": here.repo,
@@ -408,16 +408,6 @@ def scan(invocation: Invocation, directory: str, dry_run: bool) -> int:
     for problem in [*scanned.problems, *refused]:
         console.note(f"skipped: {escape(problem)}")
     return EXIT_OK
-
-
-def _work_tree(folder: str) -> str:
-    """Return the root of the git work tree that a directory is in; the directory itself when there is none."""
-    parent, above = folder, os.path.dirname(folder)
-    while not (os.path.isfile(f"{parent}/.git") or os.path.isfile(f"{parent}/.git/HEAD")):
-        if above == parent:
-            return folder
-        parent, above = above, os.path.dirname(above)
-    return parent
 
 
 def _scan_entry(command: Command, root: str) -> dict[str, Any]:

@@ -80,6 +80,29 @@ def test_a_hint_belongs_to_the_repo_on_its_host(machine: Machine) -> None:
     assert machine.cli("get", "api", "mine", "--repo", "git:two.example/x/api").returncode == 1
 
 
+def test_a_directory_of_a_clone_does_not_act_in_the_name_of_another_repo(machine: Machine) -> None:
+    """An agent that does `cd docs` in a clone whose `docs` looks like a bare repository of another repo is told,
+    records and scans for the repo that it is in."""
+    victim = _clone(machine.base / "victim", "git@example.com:x/victim.git")
+    (machine.base / "victim" / "Makefile").write_text("test:\n\ttrue\n")
+    clone = _clone(machine.base / "clone", "git@example.com:x/clone.git")
+    docs = machine.base / "clone" / "docs"
+    git(machine.base, "clone", "--quiet", "--bare", victim, str(docs))
+    git(docs, "remote", "set-url", "origin", "git@example.com:x/victim.git")
+    machine.json("scan", cwd=victim)
+    machine.json("set", "api", "secret", "1", cwd=victim)
+    assert machine.cli("get", "api", "secret", cwd=str(docs)).returncode == 1
+    scanned = machine.json("scan", cwd=str(docs))
+    assert scanned["removed"] == [] and machine.json("ls", "victim", cwd=victim)["hints"]
+    assert machine.json("set", "api", "own", "2", cwd=str(docs))["hint"]["meta"]["scope"] == {
+        "repo": "git:example.com/x/clone"
+    }
+    _ran(machine, str(docs), "make there")
+    _wait_until_stored(machine, 1)
+    assert [row["content"] for row in machine.json("recent", cwd=clone)] == ["make there"]
+    assert machine.json("recent", cwd=victim) == []
+
+
 def test_a_bump_credits_what_applies_here_else_the_only_one_there_is(machine: Machine) -> None:
     """Without a context that is named. With two, none of which applies here, it is refused and names their scopes."""
     here = _clone(machine.base / "here", "git@example.com:x/here.git")

@@ -334,12 +334,13 @@ class TestReadRepo:
         assert resolved(tmp_path) == (None, None)
 
     def test_separate_git_dir(self, tmp_path: Path) -> None:
-        """A `.git` file may point anywhere."""
+        """Its git directory does not say where the work tree is, so that anybody's `.git` file could name it: its place
+        is its identity, in every directory of it."""
         work = tmp_path / "work"
-        work.mkdir()
+        (work / "sub").mkdir(parents=True)
         git(work, "init", "-q", "-b", "main", "--separate-git-dir", str(tmp_path / "store"))
-        git(work, "commit", "-q", "--allow-empty", "-m", "first")
-        assert resolved(work) == git_says(work)
+        git(work, "remote", "add", "origin", "https://host/org/repo")
+        assert resolved(work) == resolved(work / "sub") == (f"file://{os.path.realpath(work)}", "main")
 
     def test_through_a_link_it_is_the_same_repository(self, tmp_path: Path) -> None:
         """The repository is found where a linked directory really is; the cwd stays as the caller calls it."""
@@ -364,6 +365,115 @@ class TestReadRepo:
         monkeypatch.setenv("GIT_DIR", str(other / ".git"))
         repo = make_repo(tmp_path / "repo", "https://host/org/repo")
         assert resolve(str(repo)).repo == "git:host/org/repo"
+
+
+VICTIM = "https://host/org/victim"
+
+
+@pytest.fixture
+def outer(tmp_path: Path) -> Path:
+    """A clone with everything that git's own tests of `safe.bareRepository` have: a bare repository among its files, a
+    linked work tree beside it and a submodule in it."""
+    outer = make_repo(tmp_path / "outer", "https://host/org/outer")
+    bare = outer / "docs"
+    git(outer, "clone", "-q", "--bare", str(make_repo(tmp_path / "first")), str(bare))
+    git(bare, "remote", "set-url", "origin", VICTIM)
+    git(outer, "worktree", "add", "-q", "-b", "topic", str(tmp_path / "linked"))
+    git(outer, "submodule", "--quiet", "add", str(tmp_path / "first"), "part")
+    git(outer / "part", "remote", "set-url", "origin", "https://host/org/part")
+    return outer
+
+
+class TestNobodyChoosesWhoHeIs:
+    """What a clone or an archive brings does not say which repository it is."""
+
+    @pytest.mark.parametrize("below", ["docs", "docs/refs/heads", "docs/objects"])
+    def test_below_a_work_tree_there_is_no_bare_repository(self, outer: Path, below: str) -> None:
+        """A clone can bring a directory that looks like one, whose config names any repository. git refuses it where
+        `safe.bareRepository` is `explicit`."""
+        with pytest.raises(subprocess.CalledProcessError):
+            git(outer / below, "-c", "safe.bareRepository=explicit", "rev-parse")
+        assert resolved(outer / below) == resolved(outer) == ("git:host/org/outer", "main")
+        assert resolve(str(outer / below)).root == str(outer)
+
+    def test_nor_below_a_linked_work_tree_or_a_submodule(self, outer: Path, tmp_path: Path) -> None:
+        """They are work trees as well."""
+        for tree, identity in ((tmp_path / "linked", "git:host/org/outer"), (outer / "part", "git:host/org/part")):
+            git(tree, "clone", "-q", "--bare", str(tmp_path / "first"), "docs")
+            assert resolve(str(tree / "docs")).repo == resolve(str(tree)).repo == identity
+
+    def test_nor_below_a_work_tree_with_a_separate_git_directory(self, tmp_path: Path) -> None:
+        """Whose `.git` file does not count, and is a work tree's all the same."""
+        first = make_repo(tmp_path / "first", VICTIM)
+        git(tmp_path, "init", "-q", "-b", "main", "--separate-git-dir", str(tmp_path / "store"), "work")
+        git(tmp_path, "clone", "-q", "--bare", str(first), "work/docs")
+        assert resolved(tmp_path / "work" / "docs") == resolved(tmp_path / "work")
+
+    @pytest.mark.parametrize(
+        ("below", "identity"),
+        [
+            (".git", ("git:host/org/outer", "main")),
+            (".git/objects", ("git:host/org/outer", "main")),
+            (".git/worktrees/linked", ("git:host/org/outer", "topic")),
+            (".git/modules/part", ("git:host/org/part", "main")),
+            (".git/modules/part/refs", ("git:host/org/part", "main")),
+        ],
+    )
+    def test_inside_of_what_git_keeps_it_is_as_git_says(
+        self, outer: Path, below: str, identity: tuple[str, str]
+    ) -> None:
+        """git accepts these even where `safe.bareRepository` is `explicit`: a clone brings no `.git`."""
+        assert resolved(outer / below) == git_says(outer / below) == identity
+
+    def test_linked_work_trees_and_submodules_count(self, outer: Path, tmp_path: Path) -> None:
+        """Their git directories name them: in the file `gitdir`, in `core.worktree`, and in `config.worktree` where a
+        sparse checkout moved it."""
+        assert resolved(tmp_path / "linked") == ("git:host/org/outer", "topic")
+        assert resolved(outer / "part") == ("git:host/org/part", "main")
+        git(outer / "part", "sparse-checkout", "init")
+        assert "worktree" not in git(outer, "config", "--file", ".git/modules/part/config", "--list").lower().replace(
+            "extensions.worktreeconfig", ""
+        )
+        assert resolved(outer / "part") == ("git:host/org/part", "main")
+        git(outer / "part", "worktree", "add", "-q", "-b", "side", str(tmp_path / "side"))
+        assert resolved(tmp_path / "side") == ("git:host/org/part", "side")
+
+    def test_a_work_tree_of_a_bare_repository_counts(self, tmp_path: Path) -> None:
+        """Also with a relative path back, as newer versions of git write it."""
+        bare = tmp_path / "project" / ".bare"
+        git(tmp_path, "clone", "-q", "--bare", str(make_repo(tmp_path / "first")), str(bare))
+        git(bare, "remote", "set-url", "origin", "https://host/org/repo")
+        tree = tmp_path / "project" / "main"
+        git(bare, "worktree", "add", "-q", str(tree))
+        assert resolved(tree) == ("git:host/org/repo", "main")
+        (bare / "worktrees" / "main" / "gitdir").write_text("../../../main/.git\n")
+        assert resolved(tree) == ("git:host/org/repo", "main")
+
+    @pytest.mark.parametrize(
+        "target", ["{victim}/.git", "../../victim/.git", "{victim}/.git/worktrees/tree", "own", "../docs", "{bare}"]
+    )
+    def test_a_git_file_counts_only_where_its_target_points_back(
+        self, outer: Path, tmp_path: Path, target: str
+    ) -> None:
+        """An archive can bring one that names any directory, another clone of this machine among them: below a work
+        tree the repository around it wins, elsewhere its place is its identity."""
+        victim = make_repo(tmp_path / "victim", VICTIM)
+        git(victim, "worktree", "add", "-q", "-b", "tree", str(tmp_path / "tree"))
+        git(tmp_path, "clone", "-q", "--bare", str(victim), "bare")
+        for unpacked in (outer / "archive", tmp_path / "archive"):
+            unpacked.mkdir()
+            git(unpacked, "clone", "-q", "--bare", str(victim), "own")
+            (unpacked / ".git").write_text(f"gitdir: {target.format(victim=victim, bare=tmp_path / 'bare')}\n")
+            (unpacked / "src").mkdir()
+        for folder in ("archive", "archive/src", "archive/own"):
+            assert resolved(outer / folder) == resolved(outer)
+            assert resolve(str(tmp_path / folder)).repo != resolve(str(victim)).repo
+
+    def test_a_clone_in_a_work_tree_is_a_repository_of_its_own(self, outer: Path, tmp_path: Path) -> None:
+        """As git has it: whoever ran `git clone` there meant it, and a clone cannot bring a `.git` directory."""
+        git(outer, "clone", "-q", str(tmp_path / "first"), "vendor")
+        git(outer / "vendor", "remote", "set-url", "origin", "https://host/org/vendor")
+        assert resolved(outer / "vendor") == ("git:host/org/vendor", "main")
 
 
 ORIGIN = '[remote "origin"]\n\turl = git@host:org/repo.git\n'
@@ -454,11 +564,13 @@ class TestBrokenRepositories:
 
     @pytest.mark.parametrize("pointer", ["", "gitdir:", "gitdir: ", "nonsense", "gitdir: /nowhere", "gitdir: \x00"])
     def test_a_broken_pointer_is_no_repository(self, tmp_path: Path, pointer: str) -> None:
-        """A work tree whose `.git` file leads nowhere does not become part of the repository around it."""
+        """A `.git` file that leads nowhere makes no repository, and takes no directory out of the one around it."""
         repo = make_repo(tmp_path / "repo", "https://host/org/repo")
-        (repo / "sub").mkdir()
-        (repo / "sub" / ".git").write_text(pointer)
-        assert resolved(repo / "sub") == (None, None)
+        for folder in (repo / "sub", tmp_path / "alone"):
+            folder.mkdir()
+            (folder / ".git").write_text(pointer)
+        assert resolved(repo / "sub") == resolved(repo)
+        assert resolved(tmp_path / "alone") == (None, None)
 
     def test_a_fifo_in_the_way_blocks_nobody(self, tmp_path: Path) -> None:
         """Opening a FIFO would wait for a writer for ever; it is read as empty instead."""
