@@ -183,7 +183,7 @@ def _add_error(error: str, metadata: dict[str, Any]) -> None:
 
 
 def _read_command(call: ToolCall) -> Observation:
-    command, code = command_line(call), _exit_code(call)
+    command, code = command_line(call).strip(), _exit_code(call)
     metadata: dict[str, Any] = {"exit_code": code}
     if description := call.argument("description"):
         metadata["description"] = redact_start(description, limits.MAX_LABEL_CHARS)

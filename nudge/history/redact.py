@@ -27,7 +27,7 @@ def redact_text(text: str) -> str:
 def redact_start(text: str, most: int) -> str:
     """Return the first `most` characters. The text is redacted before it is cut: half a credential would not be
     recognized."""
-    text = remove_private(to_unicode(text))
+    text = remove_private(to_unicode(text)).strip()
     return redact(_first_words(text)).strip()[:most]
 
 
@@ -85,11 +85,10 @@ def _redact_id(value: Any) -> Any:
 
 
 def _first_words(text: str) -> str:
-    """The first REDACTED_AT_ONCE characters, cut between two words."""
+    """The first REDACTED_AT_ONCE characters of a text without blanks around it, cut between two words."""
     if len(text) <= limits.REDACTED_AT_ONCE:
         return text
-    start = text[: limits.REDACTED_AT_ONCE]
-    return start.rsplit(None, 1)[0] if start.strip() else ""
+    return text[: limits.REDACTED_AT_ONCE].rsplit(None, 1)[0]
 
 
 def _last_words(text: str) -> str:

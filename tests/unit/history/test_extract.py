@@ -282,6 +282,18 @@ def test_a_command(told: dict[str, Any], kind: str, content: str, metadata: dict
     assert (event["type"], event["content"], event["metadata"]) == (kind, content, metadata)
 
 
+@pytest.mark.parametrize("blank", [" ", "\n", "\t \n"])
+def test_text_behind_blanks_is_recorded(blank: str) -> None:
+    """However many blanks are in front of a command, a commit or a prompt: what is kept begins at the first word."""
+    blanks = blank * 20 * limits.KIB
+    assert event_of(bash(blanks + "make test"))["content"] == "make test"
+    failed = event_of(failure("Bash", {"command": blanks + "make test"}, "Exit code 2"))
+    assert failed["content"] == failed["metadata"]["command"] == "make test"
+    assert event_of(bash(blanks + "git commit -m x", "[main abc1234] x"))["type"] == "git_commit"
+    prompt = {"hook_event_name": "UserPromptSubmit", "session_id": "s", "cwd": "/", "prompt": blanks + "hello"}
+    assert event_of(prompt)["content"] == "hello"
+
+
 def test_a_command_keeps_its_description_and_duration() -> None:
     """Milliseconds, as the client counted them."""
     event = event_of(
