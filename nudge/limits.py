@@ -288,6 +288,7 @@ MAX_EXPLAINED_NAMES = 20  # hints that one call explains
 MAX_INJECTED_SESSIONS = 20  # sessions that an explanation lists
 MAX_BUDGET_TOKENS = 1_000_000
 MAX_BULK_NOTES = 1_000
+MAX_MINED_FILE_BYTES = 1_024 * MIB  # of one file that a chat program exported
 MAX_STAGED_NOTES = 100_000  # of one import that goes in pages
 MAX_STAGED_NOTE_BYTES = 256 * MIB
 FORGOTTEN_SHOWN = 20  # notes that `forget` and `auto_consolidate` name

@@ -247,10 +247,8 @@ def _call_of(headers: Mapping[str, str], door: Door = "http") -> Call:
     once, deadline, session = get(_REQUEST_ID), get(_DEADLINE), get(_SESSION)
     if once is None and deadline is None and session is None:
         return _CALLS[door]
-    _check_length(once, limits.MAX_REQUEST_ID_CHARS, "Nudge-Request-Id")
-    _check_length(session, limits.MAX_SESSION_ID_CHARS, "Nudge-Session")
-    if session is not None and not is_all_visible(session):  # bytes that are no UTF-8 among others
-        raise Invalid("must be printable", field="Nudge-Session")
+    _check_text(once, limits.MAX_REQUEST_ID_CHARS, "Nudge-Request-Id")
+    _check_text(session, limits.MAX_SESSION_ID_CHARS, "Nudge-Session")
     try:
         return Call(
             door=door,
@@ -262,9 +260,11 @@ def _call_of(headers: Mapping[str, str], door: Door = "http") -> Call:
         raise Invalid("must be a number", field="Nudge-Deadline") from None
 
 
-def _check_length(text: str | None, most: int, header: str) -> None:
+def _check_text(text: str | None, most: int, header: str) -> None:
     if text is not None and len(text) > most:
         raise Invalid(f"must have at most {most} characters", field=header)
+    if text is not None and not is_all_visible(text):  # bytes that are no UTF-8 among others
+        raise Invalid("must be printable", field=header)
 
 
 # Bodies and responses

@@ -106,11 +106,22 @@ def merge_params(operation: Operation, named: Mapping[str, str], query: str, bod
         raise Invalid("must be a JSON object", field="body")
     properties = _properties(operation)
     given: dict[str, Any] = {}
+    for name, raw in named.items():
+        _check_text(name, raw)
     for name, raw in parse_qsl(query, keep_blank_values=True, errors="surrogateescape"):
+        _check_text("query", name)
+        _check_text(name, raw)
         value = _parse(name, raw, properties.get(name, {}))
         before = given.get(name)
         given[name] = [*before, *value] if isinstance(before, list) and isinstance(value, list) else value
     return {**given, **(body or {}), **named}
+
+
+def _check_text(name: str, raw: str) -> None:
+    """Raise Invalid for bytes that are not UTF-8, which decoding has made halves of surrogate pairs: no operation takes
+    them, and JSON bodies have none either."""
+    if any("\ud800" <= char <= "\udfff" for char in raw):
+        raise Invalid("is not text in UTF-8", field=name)
 
 
 @cache

@@ -155,7 +155,10 @@ class InContext(Params):
 
 def parse_params(model: Any, params: dict[str, Any]) -> Any:
     """The parameters as a model; raises Invalid naming a field that is wrong: one that does not exist first, since a
-    wrong name also makes the right one missing."""
+    wrong name also makes the right one missing. No operation takes a number that SQLite cannot hold."""
+    for name, value in params.items():
+        if type(value) is int and value.bit_length() > _SQLITE_INTEGER_BITS:
+            raise Invalid("must be a number of at most 64 bits", field=name[:200])
     try:
         return model.model_validate(params)
     except ValidationError as error:
@@ -166,6 +169,9 @@ def parse_params(model: Any, params: dict[str, Any]) -> Any:
     name = str(unknown["loc"][0])
     missing = [str(problem["loc"][0]) for problem in problems if problem["type"] == "missing"]
     raise Invalid(_unknown_parameter(name, list(model.model_fields), missing), field=name[:200])
+
+
+_SQLITE_INTEGER_BITS = 63  # and the sign
 
 
 _SENTENCES = {

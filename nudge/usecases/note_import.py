@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from nudge import limits
+from nudge import files, limits
 from nudge.errors import Invalid
 from nudge.memories import chat_exports
 from nudge.memories.chat_exports import CHATGPT, CLAUDE, SLACK, Conversation, ConversationCounts
@@ -103,11 +103,14 @@ def _slack_days(folder: Path) -> Iterator[Conversation | None]:
 
 
 def _load(file: Path) -> Any:
-    """The content of a JSON file; None when it is not JSON."""
+    """The content of a JSON file; None when it is not JSON. A pipe or a device, which may never end, is refused."""
     try:
-        with open(file, encoding="utf-8-sig") as opened:
-            return json.load(opened)
+        content = files.read_regular(os.fspath(file), limits.MAX_MINED_FILE_BYTES + 1)
     except OSError as error:
-        raise Invalid(f"{os.fspath(file)} cannot be read: {error.strerror}", field="path") from None
+        raise Invalid(f"{file} cannot be read: {error.strerror or error}", field="path") from None
+    if len(content) > limits.MAX_MINED_FILE_BYTES:
+        raise Invalid(f"{file} is larger than {limits.MAX_MINED_FILE_BYTES // limits.MIB} MiB", field="path")
+    try:
+        return json.loads(content.decode("utf-8-sig"))
     except (ValueError, RecursionError):
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
@@ -97,6 +98,28 @@ def test_what_cannot_be_read_is_refused(server: Server, tmp_path: Path, format_:
     (tmp_path / "text").write_text("no JSON")
     with pytest.raises(Invalid):
         mine_export(server, format_, str(tmp_path / name))
+
+
+@pytest.mark.parametrize("format_", ["claude", "chatgpt", "slack"])
+def test_what_may_never_end_is_not_read(server: Server, tmp_path: Path, format_: str) -> None:
+    """A device and a pipe are refused by name, as the file itself, in the folder of an export and in that of a
+    channel."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder" / "channel").mkdir(parents=True)
+    os.symlink("/dev/zero", tmp_path / "folder" / "conversations.json")
+    os.mkfifo(tmp_path / "folder" / "channel" / "2025-01-01.json")
+    for path in ("/dev/zero", str(tmp_path / "pipe"), str(tmp_path / "folder")):
+        with pytest.raises(Invalid, match=r"it is not a regular file|must be the folder"):
+            mine_export(server, format_, path)
+    assert server.titles() == []
+
+
+def test_a_mined_file_has_a_limit(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More than can be read at once is refused, with the limit."""
+    monkeypatch.setattr(limits, "MAX_MINED_FILE_BYTES", limits.MIB)
+    (tmp_path / "conversations.json").write_text(json.dumps([conversation(1, "x" * limits.MIB)]))
+    with pytest.raises(Invalid, match=r"conversations.json is larger than 1 MiB"):
+        mine_export(server, "claude", str(tmp_path))
 
 
 def test_an_import_starts_again_when_the_server_does_not_know_it(monkeypatch: pytest.MonkeyPatch) -> None:
