@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -13,17 +12,16 @@ from nudge import config, limits, paths
 from nudge.clock import boot_id, boot_seconds
 from nudge.doctor.files import remove_command
 from nudge.doctor.model import OK, Finding, Repair, Snapshot, edit_command, fail, ok, warn
-from nudge.errors import StorageFailed
+from nudge.errors import NudgeError, StorageFailed
 from nudge.locks import OwnerLock, is_free
 from nudge.storage import spool
 from nudge.storage.changelog import LogContents, damaged_copies, read_log
 from nudge.storage.database_files import damage_fix, latest_backup
-from nudge.storage.sqlite import check, error_name, open_readonly, open_writable, scrub
+from nudge.storage.sqlite import DatabaseDamaged, check, open_readonly, open_writable, scrub
 from nudge.text import format_size, format_span
 
 _LOG = "change log"
 _HISTORY = "history"
-_DAMAGE = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
 
 
 # The change log
@@ -132,11 +130,10 @@ def _integrity(path: str) -> Finding:
     try:
         with closing(open_readonly(path, limits.BUSY_TIMEOUT)) as connection:
             problems = check(connection)
-    except (StorageFailed, sqlite3.Error) as error:
-        cause = error.__cause__ if isinstance(error, StorageFailed) else error
-        if not isinstance(cause, sqlite3.Error) or not error_name(cause).startswith(_DAMAGE):
-            return fail(_HISTORY, f"{path} cannot be read: {error}", f"ls -l {quote(path)}")
-        problems = [str(cause)]
+    except DatabaseDamaged as error:
+        problems = [error.message]
+    except NudgeError as error:
+        return fail(_HISTORY, f"{path} cannot be read: {error.message}", f"ls -l {quote(path)}")
     if problems:
         return _damage(path, problems[0])
     return ok(_HISTORY, f"intact, {format_size(os.path.getsize(path))}")

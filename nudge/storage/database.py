@@ -19,12 +19,21 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 from nudge import limits
-from nudge.errors import Invalid, StorageFailed, Unavailable
+from nudge.errors import Invalid, NudgeError, StorageFailed, Unavailable
 from nudge.locks import OwnerLock
 from nudge.storage import migrations
 from nudge.storage.database_files import new_backup
-from nudge.storage.sqlite import JOURNALS, copy_to, open_readonly, open_writable
-from nudge.storage.workers import CLOSED, Job, Workers, to_nudge_error
+from nudge.storage.sqlite import (
+    JOURNALS,
+    STATEMENT_ERRORS,
+    DatabaseDamaged,
+    copy_to,
+    leave_mark,
+    open_readonly,
+    open_writable,
+    to_nudge_error,
+)
+from nudge.storage.workers import CLOSED, Job, Workers
 
 T = TypeVar("T")
 
@@ -59,27 +68,34 @@ class Database:
     def open(cls, path: str) -> Database:
         """Never raises for what is on the disk: a problem becomes the `reason`, and what still works goes on."""
         database = cls(path)
-        with contextlib.suppress(StorageFailed):
+        with contextlib.suppress(NudgeError):
             database._opened = database._open_writer()
-        with contextlib.suppress(StorageFailed):
+        with contextlib.suppress(NudgeError, *STATEMENT_ERRORS):
             database._open_reader().close()
             database.readable = True
         return database
 
     async def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run `work` in a transaction on the writer's thread; returns after the commit."""
-        result: T = await self._writer.do(Job(work))
+        result: T = await self._do(self._writer, Job(work))
         return result
 
     async def maintain(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run `work` on the writer's thread outside any transaction, for what cannot run in one."""
-        result: T = await self._writer.do(Job(work, in_transaction=False))
+        result: T = await self._do(self._writer, Job(work, in_transaction=False))
         return result
 
     async def read(self, work: Callable[[sqlite3.Connection], T], timeout: float | None = limits.READ_TIMEOUT) -> T:
         """Run `work` on a read-only connection; interrupted after `timeout` seconds."""
-        result: T = await self._readers.do(Job(work), timeout)
+        result: T = await self._do(self._readers, Job(work), timeout)
         return result
+
+    async def _do(self, workers: Workers, job: Job, timeout: float | None = None) -> Any:
+        try:
+            return await workers.do(job, timeout)
+        except DatabaseDamaged as error:
+            self.warning = f"{error.message}; see: nudge doctor"
+            raise
 
     async def check_path(self) -> None:
         """Recover now when the file was removed or replaced, without waiting for the next write."""
@@ -116,7 +132,7 @@ class Database:
         try:
             self._take_lock()
             return self._open_file()
-        except (sqlite3.Error, OSError, StorageFailed) as error:
+        except (*STATEMENT_ERRORS, OSError, NudgeError) as error:
             self._lock.release()
             raise self._unusable(error) from None
 
@@ -142,11 +158,13 @@ class Database:
             raise
         self._file, self._wal = os.stat(self.path), _stat(f"{self.path}-wal")
         self.reason, self.readable = None, True
+        leave_mark(self.path)
         return connection
 
-    def _unusable(self, error: Exception) -> StorageFailed:
-        self.reason = _sentence(error)
-        return StorageFailed(self.reason)
+    def _unusable(self, error: BaseException) -> NudgeError:
+        refused = _refusal(error)
+        self.reason = refused.message
+        return refused
 
     # A file that was removed or replaced
 
@@ -172,7 +190,7 @@ class Database:
                 raise StorageFailed(_BUSY)
             warning = self._keep_content(current)
             connection = self._open_file()
-        except (sqlite3.Error, OSError, StorageFailed) as error:
+        except (*STATEMENT_ERRORS, OSError, NudgeError) as error:
             raise self._unusable(error) from None
         self.warning = warning
         _log.warning("%s", warning)
@@ -186,7 +204,7 @@ class Database:
 
         Without its write-ahead log the same file is replaced too: connections of this process to one file share an
         index of that log, and those that are still open would read a new one's pages from the removed one."""
-        if os.path.lexists(self.path) and not self._holds_file():
+        if not self._holds_file() and (found := _stat(self.path)) is not None and found.st_size:
             open_readonly(self.path, limits.BUSY_TIMEOUT).close()  # refuse a file that is no database before copying
             kept = new_backup(self.path)
             copy_to(current, kept)
@@ -223,12 +241,12 @@ def _remove(path: str) -> None:
         os.unlink(path)
 
 
-def _sentence(error: Exception) -> str:
-    if isinstance(error, StorageFailed):
-        return error.message
-    if isinstance(error, sqlite3.Error):
-        return to_nudge_error(error).message
-    return f"the database cannot be opened: {getattr(error, 'strerror', None) or error}"
+def _refusal(error: BaseException) -> NudgeError:
+    if isinstance(error, NudgeError):
+        return error
+    if isinstance(error, STATEMENT_ERRORS):
+        return to_nudge_error(error)
+    return StorageFailed(f"the database cannot be opened: {getattr(error, 'strerror', None) or error}")
 
 
 def _format_of(path: str) -> int:
@@ -329,7 +347,7 @@ def _commit(connection: sqlite3.Connection, jobs: list[Job]) -> None:
         for job in jobs:
             _run_in_savepoint(connection, job)
         connection.execute("COMMIT")
-    except sqlite3.Error as error:
+    except STATEMENT_ERRORS as error:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         failures = (job.error for job in jobs if isinstance(job.error, StorageFailed | Unavailable))

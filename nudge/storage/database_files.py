@@ -15,9 +15,18 @@ from collections.abc import Iterator
 from itertools import count
 from shlex import quote
 
-from nudge.errors import Invalid, NudgeError, StorageFailed
+from nudge.errors import Invalid, NudgeError
 from nudge.storage import migrations
-from nudge.storage.sqlite import JOURNALS, check, copy_to, error_name, open_backup
+from nudge.storage.sqlite import (
+    JOURNALS,
+    STATEMENT_ERRORS,
+    DatabaseDamaged,
+    check,
+    copy_to,
+    damaged,
+    open_backup,
+    to_nudge_error,
+)
 
 OTHERS, OTHERS_WRITE = 0o077, 0o022
 
@@ -104,15 +113,11 @@ def new_backup(database: str) -> str:
     return next(path for number in count(1) if not os.path.lexists(path := f"{base}{f'-{number}' * (number > 1)}.db"))
 
 
-class DatabaseDamaged(StorageFailed):
-    """The database cannot be read completely."""
-
-
 def write_backup(connection: sqlite3.Connection, target: str) -> None:
     """Copy the database into a new file. Raises DatabaseDamaged, and leaves no file, when it is damaged."""
     problems = _copy_sound(connection, target)
     if problems:
-        raise DatabaseDamaged(f"the database is damaged ({problems[0]})")
+        raise damaged(problems[0])
 
 
 def damage_fix(database: str) -> str:
@@ -150,7 +155,7 @@ def examine_backup(path: str) -> dict[str, int]:
             observations, sessions = connection.execute(
                 "SELECT (SELECT count(*) FROM observations), (SELECT count(*) FROM sessions)"
             ).fetchone()
-    except sqlite3.Error:
+    except STATEMENT_ERRORS:
         raise Invalid(f"{path} is not a history of Nudge, or is damaged") from None
     return {"observations": observations, "sessions": sessions}
 
@@ -175,8 +180,8 @@ def _copy_sound(connection: sqlite3.Connection, target: str) -> list[str]:
     """Copy, then check the copy; when something is wrong, return what, and leave no copy."""
     try:
         copy_to(connection, target)
-    except sqlite3.DatabaseError as error:
-        if not error_name(error).startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
+    except STATEMENT_ERRORS as error:
+        if not isinstance(to_nudge_error(error), DatabaseDamaged):
             raise
         return [str(error)]
     with contextlib.closing(sqlite3.connect(target, isolation_level=None)) as copy:

@@ -13,7 +13,7 @@ import sys
 from itertools import islice
 
 from nudge import limits
-from nudge.errors import StorageFailed
+from nudge.errors import Invalid, NudgeError, StorageFailed, Unavailable
 from nudge.storage.migrations import TOKENIZER
 
 TYPE_CHECKING = False
@@ -24,11 +24,50 @@ JOURNALS = ("-wal", "-shm", "-journal")
 
 _NETWORK = ("nfs", "cifs", "smb", "afs", "ceph", "lustre", "gluster", "fuse.sshfs", "fuse.rclone", "ncpfs", "beegfs")
 _CREATE = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
+_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+_MAGIC, _HEADER_BYTES = b"SQLite format 3\0", 20  # the last two: the formats for writing and for reading, 1 or 2
 _TEXTS_AT_ONCE = 5_000  # documents in one in-memory index
+
+STATEMENT_ERRORS = (sqlite3.Error, UnicodeDecodeError, MemoryError)
+"""What a statement raises. The second: SQLite quotes names of a damaged schema, whose bytes need not be text."""
+
+# Of the environment, of what the caller gave, or of ours. `SQLITE_ERROR` is not one: our statements fit our schema.
+_NOT_DAMAGE = (
+    *("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM", "SQLITE_AUTH"),
+    *("SQLITE_INTERRUPT", "SQLITE_ABORT", "SQLITE_NOMEM", "SQLITE_NOLFS", "SQLITE_PROTOCOL"),
+    *("SQLITE_CONSTRAINT", "SQLITE_TOOBIG", "SQLITE_MISUSE", "SQLITE_RANGE"),
+)
+_BUSY = ("SQLITE_BUSY", "SQLITE_LOCKED")
+_QUERY_ERROR = "fts5: syntax error"
+_DETAILS = ("file is not a database", "database disk image is malformed")
+
+
+class DatabaseDamaged(StorageFailed):
+    """The database cannot be read completely."""
+
+
+def to_nudge_error(error: BaseException) -> NudgeError:
+    """Return one of `STATEMENT_ERRORS` as a NudgeError: damage, unless it is known to be something else. The message
+    names no path and no SQL."""
+    name, text = error_name(error), str(error)
+    if name.startswith(_BUSY):
+        return Unavailable("another process is writing to the history; try again")
+    if name == "SQLITE_ERROR" and text.startswith(_QUERY_ERROR):
+        return Invalid(text.removeprefix("fts5: "), field="query")
+    if isinstance(error, MemoryError):
+        return StorageFailed("the database failed: not enough memory")
+    if name.startswith(_NOT_DAMAGE) or isinstance(error, sqlite3.ProgrammingError | sqlite3.InterfaceError):
+        return StorageFailed(f"the database failed: {text}")
+    return damaged(text if text in _DETAILS else "its schema or a row cannot be read")
+
+
+def damaged(problem: str) -> DatabaseDamaged:
+    return DatabaseDamaged(f"the database is damaged ({problem})")
 
 
 def open_readonly(path: str, timeout: float = limits.OFFLINE_READ_TIMEOUT) -> sqlite3.Connection:
     """Open the database for reading beside its writer. Raises StorageFailed when there is none or it cannot be read."""
+    _check_header(path)
     try:
         connection = sqlite3.connect(
             _uri(path, "ro"), uri=True, timeout=timeout, isolation_level=None, check_same_thread=False
@@ -38,9 +77,9 @@ def open_readonly(path: str, timeout: float = limits.OFFLINE_READ_TIMEOUT) -> sq
     try:
         connection.execute("PRAGMA query_only = ON")
         connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    except sqlite3.Error as error:
+    except STATEMENT_ERRORS as error:
         connection.close()
-        raise StorageFailed(f"the database cannot be read: {error}") from error
+        raise to_nudge_error(error) from None
     return connection
 
 
@@ -55,6 +94,8 @@ def open_backup(path: str) -> sqlite3.Connection:
 def open_writable(path: str) -> sqlite3.Connection:
     """Open the one writer's connection. A new file is created owner-only before anything is in it; a symbolic link is
     refused with OSError."""
+    _check_header(path)
+    _forget_removed(path)
     os.makedirs(os.path.dirname(path) or ".", mode=0o700, exist_ok=True)
     if os.path.islink(path):  # O_NOFOLLOW refuses it too, as "Too many levels of symbolic links"
         raise OSError(errno.ELOOP, f"{path} is a symbolic link")
@@ -90,7 +131,42 @@ def _uri(path: str, mode: str) -> str:
     return f"file:{escaped}?mode={mode}"
 
 
-def error_name(error: sqlite3.Error) -> str:
+# A database that was emptied
+
+
+def leave_mark(path: str) -> None:
+    """Leave a mark beside a database that has content: with it, an empty file is known to have lost its content."""
+    with contextlib.suppress(OSError):  # on a full disk, for example: then an empty file counts as a new one
+        os.close(os.open(_mark(path), _CREATE, 0o600))
+
+
+def _check_header(path: str) -> None:
+    """Raise DatabaseDamaged for what SQLite takes for something else: a file of 0 bytes that had content for a new
+    database (it would delete the old one's write-ahead log), and unknown format numbers for a read-only one."""
+    try:
+        with open(os.open(path, _READ), "rb") as file:
+            header = file.read(_HEADER_BYTES)
+    except OSError:
+        return
+    if not header and os.path.exists(_mark(path)):
+        raise damaged("the file is empty")
+    if header.startswith(_MAGIC) and not set(header[18:]) <= {1, 2}:
+        raise damaged("its header")
+
+
+def _forget_removed(path: str) -> None:
+    """Remove the mark of a database that is gone: a process that is killed while it creates the next one leaves an
+    empty file, too."""
+    with contextlib.suppress(FileNotFoundError):
+        if not os.path.exists(path):
+            os.unlink(_mark(path))
+
+
+def _mark(path: str) -> str:
+    return f"{path}.created"
+
+
+def error_name(error: BaseException) -> str:
     """`SQLITE_BUSY` and the like; empty for an error that Python itself raised."""
     return getattr(error, "sqlite_errorname", None) or ""
 
@@ -146,29 +222,35 @@ def scrub(connection: sqlite3.Connection) -> bool:
 
 
 def check(connection: sqlite3.Connection) -> list[str]:
-    """Return what is wrong with the file: its pages, foreign keys and full-text index. Empty when it is sound."""
+    """Return what is wrong with the file: its schema, pages, foreign keys and full-text indexes. Empty when it is
+    sound."""
+    from nudge.storage.schema import find_differences  # late: a hook that reads the database needs no check
+
     try:
-        problems = [str(row[0]) for row in connection.execute("PRAGMA quick_check(20)") if row[0] != "ok"]
+        problems = find_differences(connection)
+        problems += [str(row[0]) for row in connection.execute("PRAGMA quick_check(20)") if row[0] != "ok"]
         problems += [
             f"{row[0]}: row {row[1]} refers to a missing row of {row[2]}"
             for row in connection.execute("PRAGMA foreign_key_check")
         ]
         return problems + _check_index(connection)
-    except sqlite3.DatabaseError as error:
+    except STATEMENT_ERRORS as error:
         return [str(error)]
 
 
 def _check_index(connection: sqlite3.Connection) -> list[str]:
-    """Compare each index with its rows (rank 1). FTS5 does that only through a connection that may write."""
+    """Compare each index with its rows (rank 1). FTS5 does that only through a connection that may write; through
+    another one, a search must succeed."""
+    sql = "INSERT INTO {0}_fts({0}_fts, rank) VALUES ('integrity-check', 1)"
     if connection.execute("PRAGMA query_only").fetchone()[0]:
-        return []
+        sql = "SELECT rowid FROM {0}_fts WHERE {0}_fts MATCH 'nudge' LIMIT 1"
     problems = []
     # An old backup may have no notes.
     names = connection.execute("SELECT name FROM sqlite_master WHERE name IN ('observations', 'notes')")
     for (table,) in names.fetchall():
         try:
-            connection.execute(f"INSERT INTO {table}_fts({table}_fts, rank) VALUES ('integrity-check', 1)")  # noqa: S608
-        except sqlite3.DatabaseError as error:
+            connection.execute(sql.format(table)).fetchall()
+        except STATEMENT_ERRORS as error:
             problems.append(f"the full-text index does not agree with the {table}: {error}")
     return problems
 

@@ -8,8 +8,8 @@ import time
 from collections import deque
 from threading import Condition, Thread
 
-from nudge.errors import Invalid, NudgeError, StorageFailed, Unavailable
-from nudge.storage.sqlite import error_name
+from nudge.errors import NudgeError, StorageFailed, Unavailable
+from nudge.storage.sqlite import STATEMENT_ERRORS, error_name, to_nudge_error
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Job:
         """Do the work; what it raises becomes `error`."""
         try:
             self.result = self.work(connection)
-        except sqlite3.Error as error:
+        except STATEMENT_ERRORS as error:
             interrupted = error_name(error) == "SQLITE_INTERRUPT"
             self.error = self.interruption if interrupted and self.interruption else to_nudge_error(error)
         except Exception as error:
@@ -186,7 +186,7 @@ class Workers:
 
 def _fail(jobs: list[Job], error: Exception) -> None:
     for job in jobs:
-        job.error = to_nudge_error(error) if isinstance(error, sqlite3.Error) else error
+        job.error = to_nudge_error(error) if isinstance(error, STATEMENT_ERRORS) else error
     deliver(jobs)
 
 
@@ -202,12 +202,3 @@ def deliver(jobs: list[Job]) -> None:
 def _finish(jobs: list[Job]) -> None:
     for job in jobs:
         job.finish()
-
-
-def to_nudge_error(error: sqlite3.Error) -> NudgeError:
-    """Return an error of SQLite as a NudgeError. SQLite's messages name no path."""
-    if error_name(error).startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-        return Unavailable("another process is writing to the history; try again")
-    if str(error).startswith("fts5: "):
-        return Invalid(str(error).removeprefix("fts5: "), field="query")
-    return StorageFailed(f"the database failed: {error}")

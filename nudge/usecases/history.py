@@ -16,8 +16,8 @@ from nudge.history import projects, store, views
 from nudge.history.purge import Conditions, count_observations, purge_observations
 from nudge.history.search import recent_observations, search_observations
 from nudge.security.absolute_paths import normalize_path
-from nudge.storage.database_files import DatabaseDamaged, backup_folder, damage_fix, new_backup, write_backup
-from nudge.storage.sqlite import match_texts, scrub
+from nudge.storage.database_files import backup_folder, damage_fix, new_backup, write_backup
+from nudge.storage.sqlite import DatabaseDamaged, match_texts, scrub
 from nudge.usecases.app import App
 from nudge.usecases.call import UNLISTED, Call, InContext, Params, Project, ProjectName, Result, Text
 from nudge.usecases.visibility import visible_to

@@ -16,11 +16,11 @@ from contextlib import closing, contextmanager
 
 from nudge import config, limits, paths
 from nudge.context import Context, project_of
-from nudge.errors import NudgeError, StorageFailed
+from nudge.errors import NudgeError
 from nudge.history import digest, hint_selection, ledger, views
 from nudge.history.digest import CONTINUED, Digest
 from nudge.history.sessions import Place
-from nudge.storage.sqlite import open_readonly
+from nudge.storage.sqlite import STATEMENT_ERRORS, open_readonly
 from nudge.usecases.visibility import Visibility, visible_here
 
 TYPE_CHECKING = False
@@ -58,7 +58,7 @@ def build_offline_digest(
             _limit_time(connection)
             result = digest.build(connection, hints=hints, **stored_lines(connection, options), **options)
             result.is_shadow = ledger.is_shadow_in_history(connection, settings.tell, session_id or "")
-    except (sqlite3.Error, StorageFailed):
+    except (*STATEMENT_ERRORS, NudgeError):
         result = digest.build(None, hints=hints, **options)
         result.is_shadow = ledger.is_shadow(settings.tell, session_id or "")
     return result

@@ -29,6 +29,13 @@ _POLL = 1.0  # seconds between two looks into the spool
 _SWEEP_INTERVAL = 3_600.0
 
 
+def _sentence(error: Exception) -> str:
+    """What the log may hold: the text of another exception could quote what is stored."""
+    if isinstance(error, OSError):
+        return error.strerror or type(error).__name__
+    return error.message if isinstance(error, NudgeError) else type(error).__name__
+
+
 class Retention:
     """Deletes what is too old, and remembers the last sweep for `nudge status`."""
 
@@ -94,10 +101,10 @@ class Upkeep:
                 problem = None
             except HandingOver:
                 return
-            except (NudgeError, OSError) as error:
+            except Exception as error:  # a damaged row may raise anything; what is sound is kept up all the same
                 if str(error) != problem:  # once, not every second
                     problem = str(error)
-                    _log.warning("history: %s", error.message if isinstance(error, NudgeError) else error.strerror)
+                    _log.warning("history: %s", _sentence(error))
             self._app.spool_recorded.set()
             await asyncio.sleep(_POLL)
 

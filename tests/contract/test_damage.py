@@ -5,8 +5,11 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from nudge import config
 from tests.harness import Machine, eventually
@@ -107,6 +110,40 @@ def test_a_backup_of_a_damaged_database_fails(machine: Machine) -> None:
     machine.cli("stop")
     checked = machine.cli("doctor")
     assert checked.returncode == 3 and f"fix: nudge restore {kept}" in " ".join(checked.stdout.split())
+
+
+def _flip_in_the_schema(database: Path) -> None:
+    """One bit in a name in the schema, which then is not text in UTF-8."""
+    data = bytearray(database.read_bytes())
+    data[data.index(b"CREATE TABLE notes") + len("CREATE TABLE n")] ^= 0x80
+    database.write_bytes(data)
+
+
+def _empty(database: Path) -> None:
+    os.truncate(database, 0)
+
+
+@pytest.mark.parametrize("damage", [_flip_in_the_schema, _empty])
+def test_hints_do_not_depend_on_the_database(machine: Machine, damage: Callable[[Path], None]) -> None:
+    """With one changed bit in the database's schema, or 0 bytes where a database was: a server starts and answers
+    hints, `status` tells of the damage, `doctor` says `nudge restore`, and that works."""
+    machine.cli("remember", "a lesson")
+    backup = machine.json("backup")["path"]
+    machine.cli("set", "--global", "shop", "test", "make test")
+    machine.cli("stop")
+    eventually(machine.lock_is_free, "the server ends")
+    damage(Path(config.database_file(machine.environ)))
+    assert value(machine, "test") == "make test"
+    assert machine.cli("set", "--global", "shop", "lint", "make lint").returncode == 0
+    for words in (("recall", "lesson"), ("remember", "another")):
+        failed = machine.cli(*words)
+        assert failed.returncode == 3 and "the database is damaged" in failed.stderr, failed
+    assert "the database is damaged" in json.dumps(machine.json("status"))
+    checked = machine.cli("doctor")
+    assert checked.returncode == 3 and "Traceback" not in checked.stderr
+    assert f"fix: nudge restore {backup}" in " ".join(checked.stdout.split())
+    assert machine.cli("restore", backup, "--yes").returncode == 0
+    assert "a lesson" in machine.cli("recall", "lesson").stdout and value(machine, "lint") == "make lint"
 
 
 def recorded(number: int) -> dict[str, Any]:

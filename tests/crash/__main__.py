@@ -68,6 +68,7 @@ def scenarios(factor: int) -> dict[str, Scenario]:
         "unreadable_log": damage.unreadable_log,
         "removed_database": partial(damage.removed_database, 2 * factor),
         "removed_write_ahead_log": partial(damage.removed_write_ahead_log, 2 * factor),
+        "flipped_bits_of_the_database": partial(damage.flipped_bits_of_the_database, 25 * factor),
         "damaged_database": damage.damaged_database,
         "idle_connections": descriptors.idle_connections,
         "silent_connections": descriptors.silent_connections,

@@ -128,6 +128,40 @@ def unreadable_log() -> Figures:
 # The database
 
 
+def flipped_bits_of_the_database(rounds: int = 25) -> Figures:
+    """One bit in the pages of the schema is changed while no server runs: the next one starts and answers hints, and
+    where the history cannot be used, `doctor` says `nudge restore`."""
+    chance = random.Random(_SEED)
+    unusable = 0
+    machine = Machine()
+    try:
+        client = machine.serve()
+        client.initialize()
+        _set(client, "k")
+        client.call("record", event=_event(0))
+        client.quit()
+        eventually(machine.lock_is_free, "the server ends")
+        sound = _database(machine).read_bytes()
+        schema = [number for number in range(len(sound) // _PAGE) if b"CREATE " in sound[number * _PAGE :][:_PAGE]]
+        for _ in range(rounds):
+            data = bytearray(sound)
+            data[chance.choice(schema) * _PAGE + chance.randrange(_PAGE)] ^= 1 << chance.randrange(8)
+            for path in _database(machine).parent.glob("nudge.db-*"):
+                path.unlink()
+            _database(machine).write_bytes(data)
+            assert "k" in _keys(machine)
+            works = all(machine.cli(*words).returncode < 3 for words in (("search", "recorded"), ("remember", "a")))
+            checked = machine.cli("doctor")
+            assert not checked.stderr, checked.stderr
+            assert works or "nudge restore" in checked.stdout or "newer Nudge" in checked.stdout, checked.stdout
+            unusable += not works
+            machine.cli("stop")
+            eventually(machine.lock_is_free, "the server ends")
+        return {"rounds": rounds, "hints_served": rounds, "unusable": unusable, "reported": unusable}
+    finally:
+        machine.close()
+
+
 def _event(number: int) -> dict[str, Any]:
     event = {"event_id": f"e{number}", "session_id": "s", "timestamp": 1_794_000_000 + number, "type": "command"}
     return {**event, "client": "unknown", "cwd": "/", "project": "p", "content": f"recorded {number}", "metadata": {}}

@@ -23,7 +23,7 @@ from nudge.errors import Invalid, StorageFailed, Unavailable
 from nudge.locks import Flock
 from nudge.storage import migrations, sqlite
 from nudge.storage.database import Database
-from nudge.storage.sqlite import check, copy_to, on_network, open_readonly
+from nudge.storage.sqlite import DatabaseDamaged, check, copy_to, on_network, open_readonly
 
 
 @pytest.fixture
@@ -177,6 +177,51 @@ def test_a_file_that_is_no_database_is_a_reason(path: str, opened: Callable[[], 
         with pytest.raises(StorageFailed):
             run(work)
     assert Path(path).read_bytes() == content
+
+
+def test_a_database_of_0_bytes_is_damage_where_one_was(path: str, opened: Callable[[], Database]) -> None:
+    """It is not taken for a new one, for reading or writing; its write-ahead log stays."""
+    database = opened()
+    run(database.write(add("a")))
+    database.close()
+    os.truncate(path, 0)
+    log = Path(f"{path}-wal")
+    log.write_bytes(b"kept")
+    emptied = opened()
+    assert (emptied.reason, emptied.readable) == ("the database is damaged (the file is empty)", False)
+    for work in (emptied.read(names), emptied.write(add("b"))):
+        with pytest.raises(DatabaseDamaged):
+            run(work)
+    assert (os.path.getsize(path), log.read_bytes()) == (0, b"kept")
+
+
+@pytest.mark.parametrize("was_removed", [False, True])
+def test_an_empty_file_is_a_new_database_where_none_was(
+    path: str, opened: Callable[[], Database], was_removed: bool
+) -> None:
+    """One that the user made, or that a process left that was killed while it created the database; also where an
+    earlier one was removed."""
+    if was_removed:
+        opened().close()
+        os.unlink(path)
+        with pytest.raises(sqlite3.OperationalError), contextlib.closing(_killed_while_creating(path)):
+            pass
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    Path(path).touch(mode=0o600)
+    database = opened()
+    run(database.write(add("a")))
+    assert database.reason is None
+
+
+def _killed_while_creating(path: str) -> sqlite3.Connection:
+    """Open the database as a process does that is killed before the first page is written."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sqlite, "_prepare", _fail_to_prepare)
+        return sqlite.open_writable(path)
+
+
+def _fail_to_prepare(*_: object) -> None:
+    raise sqlite3.OperationalError("killed")
 
 
 def test_a_link_in_the_place_of_the_database_is_refused(
