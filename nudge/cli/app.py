@@ -23,7 +23,7 @@ from nudge.cli.output import EXIT_INTERRUPTED, EXIT_OK, Usage
 from nudge.cli.params import GLOBAL_SECTION, PORT, Option
 from nudge.cli.plain import Invocation
 from nudge.cli.verbs import GROUPS, VERBS, Verb, find_verb, shown_verbs
-from nudge.errors import NudgeError
+from nudge.errors import Invalid, NudgeError
 
 _NEGATIVE_NUMBER = re.compile(r"-\d+\Z|-\d*\.\d+\Z")
 _SETTINGS = {"help_option_names": ["-h", "--help"], "allow_extra_args": True, "max_content_width": 110}
@@ -164,6 +164,7 @@ def _global_options() -> list[click.Parameter]:
         Option(
             ["--json"],
             is_flag=True,
+            is_eager=True,  # an error in another option is reported as JSON too
             callback=set_json,
             help="Print the result as JSON.",
             **common,
@@ -342,7 +343,15 @@ def _run_reported(words: Sequence[str], invocation: Invocation) -> int:
     except Usage as error:
         return output.report_usage(error.message, error.advice or example_advice(invocation.verb), invocation.verb)
     except click.UsageError as error:
-        return output.report_usage(*_usage_sentence(error, invocation.verb), invocation.verb)
+        message, advice = _usage_sentence(error, invocation.verb)
+        if (
+            isinstance(error, click.BadParameter)
+            and not isinstance(error, MissingParameter)
+            and error.param is not None
+        ):
+            wrong = Invalid(message.partition(": ")[2], field=error.param.name)
+            return output.report_wrong_value(wrong, message, advice, invocation.verb, as_json=invocation.as_json)
+        return output.report_usage(message, advice, invocation.verb)
 
 
 def _run(words: Sequence[str], invocation: Invocation) -> int:

@@ -11,7 +11,7 @@ from nudge import context, limits
 from nudge.cli import completion, output, params, plain, result_lines
 from nudge.cli.app import verb
 from nudge.cli.output import EXIT_NOT_FOUND, EXIT_OK, Styler, Usage
-from nudge.cli.params import COUNT, ID, WHOLE, option, project_options, project_params, resolve_project
+from nudge.cli.params import ID, WHOLE, option, project_options, project_params, resolve_project
 from nudge.cli.plain import Invocation
 from nudge.clock import iso
 from nudge.errors import NotFound, RemoteError
@@ -83,7 +83,7 @@ def _call_page(
     client: Client, operation: str, fields: dict[str, Any], default: int, most: int, noun: str = "observations"
 ) -> tuple[list[dict[str, Any]], str | None]:
     """Ask for one row more than the limit. Return the rows up to it, and what to say when there are more."""
-    limit = min(fields.get("limit", default), most)
+    limit = fields.get("limit", default)
     rows = client.call(operation, {**fields, "limit": min(limit + 1, most)})
     is_cut = len(rows) > limit or len(rows) == most
     return rows[:limit], output.more_note(limit, most, noun, has_words="query" in fields) if is_cut else None
@@ -103,7 +103,7 @@ def _call_page(
 @click.argument("words", metavar="QUERY...", nargs=-1, required=True, help='Words, "a phrase", prefix*, AND, OR, NOT.')
 @params.project_option("Only observations of this project (default: all projects).")
 @_type_option
-@params.limit_option(limits.DEFAULT_SEARCH_LIMIT)
+@params.limit_option(limits.DEFAULT_SEARCH_LIMIT, most=limits.MAX_SEARCH_LIMIT)
 @option("--full", is_flag=True, help="Print each observation in full, not one line of it.")
 @option("--ids", is_flag=True, help="Print only the ids, one per line; with --json, as an array.")
 @option("--explain", is_flag=True, help="Print the parts of each score, and the words that matched.")
@@ -163,7 +163,7 @@ def search(
 @verb("recent", "nudge recent", "nudge recent --limit 50", "nudge recent --all-projects --json")
 @params.project_option("Rank observations of this project first (default: the current one).")
 @option("--all-projects", is_flag=True, help="Rank all projects alike.")
-@params.limit_option(limits.DEFAULT_RECENT_LIMIT)
+@params.limit_option(limits.DEFAULT_RECENT_LIMIT, most=limits.MAX_RECENT_LIMIT)
 def recent(invocation: Invocation, project: str | None, all_projects: bool, limit: int | None) -> int:
     """Prints one line for each observation: id, age, type and text. Edits rank above commands, and commands above
     everything else; new above old; this project above the others."""
@@ -184,6 +184,7 @@ def recent(invocation: Invocation, project: str | None, all_projects: bool, limi
 
 
 _RECENT_ROWS = 100  # recent observations in which `nudge history` looks for files
+_FILES_LISTED = 20
 _FILE_FIELDS = ("timestamp", "obs_type", "id", "session_id", "project")
 
 
@@ -195,7 +196,12 @@ _FILE_FIELDS = ("timestamp", "obs_type", "id", "session_id", "project")
     type=click.Path(),
     help="The file; without it, list files that were touched recently.",
 )
-@option("--limit", type=COUNT, metavar="N", help="Maximum number of touches (default: 10), or of files (default: 20).")
+@option(
+    "--limit",
+    type=params.clamped_count(_RECENT_ROWS),
+    metavar="N",
+    help="Maximum number of touches (default: 10), or of files (default: 20).",
+)
 @project_options
 @params.window_options("touches")
 def history(
@@ -221,7 +227,7 @@ def history(
         for row in rows
         if result_lines.is_of_project(row, chosen) and (after or 0) < row["timestamp"] < (before or float("inf"))
     ]
-    touched = _recent_files(rows)[: max(limit or 20, 1)]
+    touched = _recent_files(rows)[: limit or _FILES_LISTED]
     console.result(touched, result_lines.observation_table(console.styler, touched, project=chosen, show_projects=True))
     if not touched and not console.as_json:
         console.note("no file was touched here yet; look in all projects with --all-projects")
@@ -280,7 +286,7 @@ def _file_history_lines(styler: Styler, result: dict[str, Any]) -> Iterator[str]
 
 @verb("sessions", "nudge sessions", "nudge sessions --project api --limit 50")
 @params.project_option("Only sessions of this project (default: all projects).")
-@params.limit_option(limits.DEFAULT_SESSIONS_LIMIT)
+@params.limit_option(limits.DEFAULT_SESSIONS_LIMIT, "sessions", limits.MAX_SESSIONS_LIMIT)
 def sessions(invocation: Invocation, project: str | None, limit: int | None) -> int:
     """Prints one line for each session, the newest first: id, start, duration, project, client, number of observations
     and intent."""
@@ -339,7 +345,7 @@ def _session_cells(session: dict[str, Any]) -> list[str]:
 @option("--project", metavar="NAME", help="Only sessions of this project.", shell_complete=completion.projects)
 @option("--full", is_flag=True, help="Also print the whole text that the agent was told at its start.")
 @params.window_options("what happened")
-@params.limit_option(limits.DEFAULT_TRACE_LIMIT, "prompts and observations")
+@params.limit_option(limits.DEFAULT_TRACE_LIMIT, "prompts and observations", limits.MAX_TRACE_LIMIT)
 def trace(invocation: Invocation, session: str, project: str | None, full: bool, **window: int | None) -> int:
     """Prints what the agent was told at its start, then each prompt with the observations that followed it."""
     client, console = invocation.client(), invocation.console

@@ -1,5 +1,5 @@
 """The verbs for notes: remember, recall, explain, and `nudge memory` with store, recall, search, get, list, update,
-delete, promote, link, resolve, stats, namespaces and shell."""
+delete, promote, link, unlink, resolve, stats, namespaces and shell."""
 
 from __future__ import annotations
 
@@ -301,7 +301,8 @@ def update(invocation: Invocation, note_id: int, content: str | None, **fields: 
     changes = note_fields(content=text, **fields)
     result = invocation.call("nudge.memory_update", {"id": note_id, **changes})
     console, name = invocation.console, note_name(note_id)
-    lines = [console.styler.done(f"updated {', '.join(sorted(changes))} of {name}")]
+    done = f"updated {', '.join(sorted(changes))} of {name}" if changes else f"{name} is unchanged: no field was given"
+    lines = [console.styler.done(done)]
     console.result(result, [*lines, *result_lines.full_note_lines(console, result["memory"])])
     return EXIT_OK
 
@@ -346,6 +347,20 @@ def link(invocation: Invocation, source: int, target: int, relation: str | None)
     word = (relation or RELATIONS[0]).replace("_", " ")
     suffix = "" if result["new"] else " (it already was)"
     line = f"{note_name(source)} {word} {note_name(target)}{suffix}"
+    console.result(result, [console.styler.done(line)])
+    return EXIT_OK
+
+
+@verb("memory unlink", "nudge memory unlink m12 m7", "nudge memory unlink m12 m7 --relation supersedes")
+@_note_argument("source", "SOURCE", "The note that the link starts from, such as m12.")
+@_note_argument("target", "TARGET", "The note that the link leads to.")
+@option("--relation", type=click.Choice(RELATIONS), help="Only the link of this relation (default: every one).")
+def unlink(invocation: Invocation, source: int, target: int, relation: str | None) -> int:
+    """Deletes the links from SOURCE to TARGET, not those in the other direction. `nudge memory get` prints the links of
+    a note."""
+    fields = {"source_id": source, "target_id": target, **params.drop_none(relation=relation)}
+    console, result = invocation.console, invocation.call("nudge.memory_delete_link", fields)
+    line = f"deleted {output.count(result['deleted'], 'link')} from {note_name(source)} to {note_name(target)}"
     console.result(result, [console.styler.done(line)])
     return EXIT_OK
 

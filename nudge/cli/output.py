@@ -10,7 +10,7 @@ import sys
 
 from nudge import streams
 from nudge.context import EVERYWHERE, describe_scope
-from nudge.errors import SettingInvalid
+from nudge.errors import Invalid, SettingInvalid
 from nudge.text import escape
 
 TYPE_CHECKING = False
@@ -216,6 +216,15 @@ def report_usage(message: str, advice: str, verb: str | None) -> int:
     """Print one line about a wrong command line and what to type instead."""
     Console(as_json=False).note(escape(f"{f'nudge {verb}' if verb else 'nudge'}: {message}; {advice}"))
     return EXIT_USAGE
+
+
+def report_wrong_value(error: Invalid, message: str, advice: str, verb: str | None, *, as_json: bool) -> int:
+    """Report a value that cannot be parsed with the code that the server has for one that breaks a rule. It is wrong
+    usage all the same. `message` has the words of the command line."""
+    if as_json:
+        Console(as_json=True).json({"error": error.to_wire()})
+        return EXIT_USAGE
+    return report_usage(f"{error.reason} ({error.code}): {message}", advice, verb)
 
 
 def _unused_settings(error: NudgeError) -> list[str]:

@@ -296,8 +296,15 @@ def scope_options(everywhere: str) -> Callable[[F], F]:
 dry_run_option = option("--dry-run", is_flag=True, help="Show what would be done, and change nothing.")
 
 
-def limit_option(default: int, noun: str = "results") -> Callable[[F], F]:
-    return option("--limit", type=COUNT, metavar="N", help=f"Maximum number of {noun} (default: {default}).")
+def clamped_count(most: int) -> FunctionType:
+    """The type of a number that is taken as the nearest one from 1 to `most`."""
+    return FunctionType("count", lambda text: min(max(plain.parse_whole(text), 1), most))
+
+
+def limit_option(default: int, noun: str = "results", most: int | None = None) -> Callable[[F], F]:
+    """With `most`, the number is clamped."""
+    limit = COUNT if most is None else clamped_count(most)
+    return option("--limit", type=limit, metavar="N", help=f"Maximum number of {noun} (default: {default}).")
 
 
 def window_options(noun: str) -> Callable[[F], F]:

@@ -82,6 +82,7 @@ VERBS = (
     Verb("memory delete", NOTES, "memories", "delete a note permanently", "nudge.memory_delete"),
     Verb("memory promote", NOTES, "memories", "keep a note for good", "nudge.memory_promote"),
     Verb("memory link", NOTES, "memories", "link two notes", "nudge.memory_link"),
+    Verb("memory unlink", NOTES, "memories", "delete a link between two notes", "nudge.memory_delete_link"),
     Verb("memory resolve", NOTES, "memories", "mark which of two contradicting notes is right", "nudge.memory_resolve"),
     Verb("memory stats", NOTES, "memories", "count notes by tier and namespace", "nudge.memory_stats"),
     Verb(

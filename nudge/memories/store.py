@@ -262,6 +262,21 @@ def add_link(connection: SqlConnection, source: int, target: int, relation: str,
     return connection.execute("INSERT OR IGNORE INTO note_links VALUES (?, ?, ?, ?)", row).rowcount == 1
 
 
+def delete_links(connection: SqlConnection, source: int, target: int, relation: str | None, now: float) -> int:
+    """Delete the links from one note to another, or the one of this relation; return how many. Raises NotFound when
+    there is none."""
+    get(connection, source, now), get(connection, target, now)
+    deleted = connection.execute(
+        "DELETE FROM note_links WHERE source_id = ?1 AND target_id = ?2 AND (?3 IS NULL OR relation = ?3)",
+        (source, target, relation),
+    ).rowcount
+    if not deleted:
+        kind = f"{relation} link" if relation else "link"
+        found = f"there is no {kind} from m{source} to m{target}"
+        raise NotFound(f"{found}; see the links of m{source} with: nudge memory get m{source}")
+    return deleted
+
+
 def links_of(connection: SqlConnection, note_id: int) -> list[dict[str, Any]]:
     return [
         {"source_id": source, "target_id": target, "relation": relation, "created_at": rfc3339(created)}

@@ -427,6 +427,18 @@ _TABLE = (
         listed=False,
     ),
     Operation(
+        "nudge.memory_delete_link",
+        "memory_delete_link",
+        "memories",
+        "Notes: delete a link between two of them.",
+        memory_models.DeleteLink,
+        memory_models.DeleteLinkResult,
+        memories.delete_link,
+        "delete",
+        ("DELETE", "/api/v1/links"),
+        listed=False,
+    ),
+    Operation(
         "nudge.memory_resolve",
         "memory_resolve",
         "memories",

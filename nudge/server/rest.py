@@ -106,22 +106,20 @@ def merge_params(operation: Operation, named: Mapping[str, str], query: str, bod
         raise Invalid("must be a JSON object", field="body")
     properties = _properties(operation)
     given: dict[str, Any] = {}
-    for name, raw in named.items():
-        _check_text(name, raw)
     for name, raw in parse_qsl(query, keep_blank_values=True, errors="surrogateescape"):
-        _check_text("query", name)
-        _check_text(name, raw)
-        value = _parse(name, raw, properties.get(name, {}))
+        value = _parse(_checked_text("query", name), _checked_text(name, raw), properties.get(name, {}))
         before = given.get(name)
         given[name] = [*before, *value] if isinstance(before, list) and isinstance(value, list) else value
-    return {**given, **(body or {}), **named}
+    in_path = {name: _parse(name, _checked_text(name, raw), properties[name]) for name, raw in named.items()}
+    return {**given, **(body or {}), **in_path}
 
 
-def _check_text(name: str, raw: str) -> None:
-    """Raise Invalid for bytes that are not UTF-8, which decoding has made halves of surrogate pairs: no operation takes
-    them, and JSON bodies have none either."""
+def _checked_text(name: str, raw: str) -> str:
+    """Return a text. Raise Invalid for bytes that are not UTF-8, which decoding has made halves of surrogate pairs: no
+    operation takes them, and JSON bodies have none either."""
     if any("\ud800" <= char <= "\udfff" for char in raw):
         raise Invalid("is not text in UTF-8", field=name)
+    return raw
 
 
 @cache
@@ -131,8 +129,8 @@ def _properties(operation: Operation) -> dict[str, Any]:
 
 
 def _parse(name: str, raw: str, schema: Mapping[str, Any]) -> Any:
-    """Convert a value of the query string to the type in the parameter's schema. A list is separated by commas, or the
-    parameter is repeated."""
+    """Convert a value of the path or query string to the type in the parameter's schema. A list is separated by commas,
+    or the parameter is repeated."""
     kind = schema.get("type")
     if kind == "array":
         return raw.split(",")
@@ -272,6 +270,7 @@ NOTE_EXAMPLES: dict[str, dict[str, Any]] = {
     "nudge.memory_update": {"id": 1, "content": "Axum 0.9 since May.", "priority": 8},
     "nudge.memory_link": {"source_id": 1, "target_id": 2, "relation": "related_to"},
     "nudge.memory_get_links": _ID,
+    "nudge.memory_delete_link": {"source_id": 1, "target_id": 2},
     "nudge.memory_resolve": {"winner_id": 3, "loser_id": 2},
     "nudge.memory_promote": _ID,
     "nudge.memory_stats": {},
@@ -338,14 +337,15 @@ _CAN_BE_INVALID = frozenset(
     f"nudge.memory_{name}"
     for name in (
         *("store", "bulk", "recall", "explain", "search", "list", "get", "update", "link", "get_links", "resolve"),
-        *("promote", "import", "export"),
+        *("delete_link", "promote", "import", "export"),
         *("auto_consolidate", "consolidate", "archive_list", "archive_restore", "forget", "delete", "archive_purge"),
     )
 ) | (JOURNAL_EXAMPLES.keys() - {"nudge.start_session"})
 _CAN_BE_MISSING = frozenset(
     f"nudge.memory_{name}"
     for name in (
-        *("get", "update", "link", "get_links", "resolve", "promote", "consolidate", "archive_restore", "delete"),
+        *("get", "update", "link", "get_links", "delete_link", "resolve", "promote", "consolidate"),
+        *("archive_restore", "delete"),
     )
 ) | {"nudge.update_ghap", "nudge.resolve_ghap", "nudge.get_orphaned_ghap"}
 _CAN_CONFLICT = frozenset(f"nudge.memory_{name}" for name in ("update", "consolidate", "archive_restore")) | {

@@ -31,13 +31,13 @@ from nudge.usecases.app import App
 from nudge.usecases.call import Call, InContext, Result
 from nudge.usecases.history import Search, search_options
 from nudge.usecases.memories import Visible
-from nudge.usecases.memory_models import Filters, Limit, NoteId
+from nudge.usecases.memory_models import AnyNoteId, Filters, Limit
 
 _NO_QUERY = "at least one of query or ids is required"
 
 
 _Ids = Annotated[
-    list[NoteId] | None,
+    list[AnyNoteId] | None,
     Field(max_length=limits.MAX_EXPLAINED_IDS),
     WithJsonSchema(
         {
@@ -180,9 +180,10 @@ class _ExplainRequest:
         query, now = self.query, self.now
         matches = [] if query is None else recall(connection, query, self._where, self._params.limit, now)
         ranked = {match.note.id for match in matches}
+        possible = [note_id for note_id in self.ids if 0 < note_id <= limits.MAX_NOTE_ID]
         by_id = {
             note_id: note
-            for note_id, note in notes.get_many(connection, self.ids, now).items()
+            for note_id, note in notes.get_many(connection, possible, now).items()
             if not visible.hides(note.draft.namespace, named=self.project)
         }
         words = matched_words(connection, query, [*(match.note for match in matches), *by_id.values()])

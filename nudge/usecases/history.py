@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, WithJsonSchema
 
 from nudge import limits
-from nudge.context import Context, is_below, resolve
+from nudge.context import resolve
 from nudge.errors import Invalid, StorageFailed
 from nudge.history import projects, store, views
 from nudge.history.purge import Conditions, count_observations, purge_observations
@@ -197,8 +197,7 @@ async def search(app: App, params: Search, call: Call) -> Any:
 
     def read(connection: sqlite3.Connection) -> list[dict[str, Any]]:
         options = search_options(connection, params, call, app)
-        rows = search_observations(connection, params.query, **options, limit=params.limit + 1, now=now)
-        return _without_own_place(rows, params.caller_context(call))
+        return search_observations(connection, params.query, **options, limit=params.limit + 1, now=now)
 
     return _page(await app.read_history(read), params.limit, call)
 
@@ -249,7 +248,7 @@ async def recent_context(app: App, params: RecentContext, call: Call) -> Any:
         hidden = projects.find_hidden(connection, private, params.caller_project(call), project)
         rows = recent_observations(connection, project=project, now=now, limit=params.limit + 1, hidden=hidden)
         projects.Names(connection).show(rows)
-        return _without_own_place(rows, params.caller_context(call))
+        return rows
 
     return _page(await app.read_history(read), params.limit, call)
 
@@ -284,8 +283,6 @@ async def file_history(app: App, params: FileHistory, call: Call) -> Any:
         hidden = _hidden(connection, private, params, call)
         result = views.file_history(connection, path, params.before, params.after, params.limit, paths, hidden=hidden)
         projects.Names(connection).show(result["sessions"])
-        for session in result["sessions"]:
-            _without_own_place(session["touches"], call.context)
         return result
 
     return await app.read_history(read)
@@ -322,16 +319,6 @@ def _page(rows: list[dict[str, Any]], limit: int, call: Call) -> list[dict[str, 
     if len(rows) <= limit:
         return rows
     return {"result": rows[:limit], "more": True} if call.door == "mcp" else rows[:limit]
-
-
-def _without_own_place(rows: list[dict[str, Any]], context: Context) -> list[dict[str, Any]]:
-    """Remove branch and clone from the rows where they are the caller's own."""
-    for row in rows:
-        if row.get("branch") in (None, context.branch):
-            row.pop("branch", None)
-        if row.get("clone") is None or is_below(context.cwd, row["clone"]):
-            row.pop("clone", None)
-    return rows
 
 
 def _private(app: App, call: Call) -> frozenset[str]:

@@ -36,6 +36,7 @@ from nudge.usecases.app import App
 from nudge.usecases.call import Call, InContext, agent_session, parse_params
 from nudge.usecases.memory_models import (
     Bulk,
+    DeleteLink,
     Filters,
     GetMemory,
     Link,
@@ -122,7 +123,7 @@ async def update(app: App, params: UpdateMemory, call: Call) -> Any:
     now, lifetimes, visible = app.now(), lifetimes_of(app), await Visible.to(app, call)
     changes = parse_changes(params.model_dump(exclude={"id"}, exclude_none=True), now=now)
     if not changes:
-        raise Invalid("name a field to change")
+        return await app.read(lambda connection: {"memory": visible.get(connection, params.id, now).to_wire()})
     texts = {name: changes.get(name, "") for name in ("title", "content")}
     extra = {name: changes[name] for name in ("tags", "metadata") if name in changes}
     await checked(app, [Draft(**texts, **extra)])
@@ -167,6 +168,17 @@ async def link(app: App, params: Link, call: Call) -> Any:
         return notes.link(connection, params.source_id, params.target_id, relation, app.now())
 
     return {"linked": True, "new": await app.write_once(call, write)}
+
+
+async def delete_link(app: App, params: DeleteLink, call: Call) -> Any:
+    relation = None if params.relation is None else check_relation(params.relation)
+    visible = await Visible.to(app, call)
+
+    def write(connection: sqlite3.Connection) -> int:
+        visible.refuse_hidden(connection, [params.source_id, params.target_id])
+        return notes.delete_links(connection, params.source_id, params.target_id, relation, app.now())
+
+    return {"deleted": await app.write_once(call, write)}
 
 
 async def resolve_contradiction(app: App, params: Resolve, call: Call) -> Any:
@@ -256,8 +268,7 @@ async def get_links(app: App, params: OneMemory, call: Call) -> Any:
     now, visible = app.now(), await Visible.to(app, call)
 
     def read(connection: sqlite3.Connection) -> dict[str, Any]:
-        visible.refuse_hidden(connection, [params.id])
-        notes.get(connection, params.id, now)
+        visible.get(connection, params.id, now)
         return {"links": notes.links_of(connection, params.id)}
 
     return await app.read(read)
@@ -336,6 +347,10 @@ class Visible:
     def hides(self, namespace: str, named: str | None = None) -> bool:
         """Whether the caller may not see a namespace; `named` is the one that it asks for."""
         return namespace not in (self.here, named) and namespaces.is_private(namespace, self._private)
+
+    def get(self, connection: sqlite3.Connection, note_id: int, now: float) -> Note:
+        self.refuse_hidden(connection, [note_id])
+        return notes.get(connection, note_id, now)
 
     def refuse_hidden(self, connection: sqlite3.Connection, ids: Sequence[int], *, archived: bool = False) -> None:
         """Raise NotFound for a note that the caller may not see, in the words of one that does not exist."""

@@ -4,6 +4,7 @@ every session: limits in bytes, and choices that an agent seldom makes, are left
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field, WithJsonSchema
@@ -25,11 +26,18 @@ def _note_id(value: object) -> int:
         raise PydanticCustomError("note_id", "must be a note's number, such as 12 or m12") from error
 
 
-NoteId = Annotated[
-    int,
-    BeforeValidator(_note_id),
-    WithJsonSchema({"anyOf": [{"type": "integer"}, {"type": "string"}]}),
-]
+def _any_note_id(value: object) -> int:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    match = _NUMBER.fullmatch(value) if isinstance(value, str) else None
+    return int(match[1]) if match else _note_id(value)
+
+
+_NUMBER = re.compile(r"m?(-?[0-9]{1,18})")
+_ID_SCHEMA = WithJsonSchema({"anyOf": [{"type": "integer"}, {"type": "string"}]})
+NoteId = Annotated[int, BeforeValidator(_note_id), _ID_SCHEMA]
+AnyNoteId = Annotated[int, BeforeValidator(_any_note_id), _ID_SCHEMA]
+"""Also a number that no note has, such as 0: one of several ids that is not found."""
 Tier = Literal["short", "mid", "long"]
 Kind = Literal[
     "note",
@@ -106,7 +114,7 @@ class GetMemory(OneMemory):
 
 
 class UpdateMemory(OneMemory):
-    """Only what is given changes."""
+    """Only what is given changes; nothing given is no error."""
 
     title: str | None = None
     content: str | None = None
@@ -125,6 +133,12 @@ class Link(Params):
     source_id: NoteId
     target_id: NoteId
     relation: Relation = "related_to"
+
+
+class DeleteLink(Params):
+    source_id: NoteId
+    target_id: NoteId
+    relation: Annotated[Relation | None, Field(description="default: every link from one to the other")] = None
 
 
 class Resolve(Params):
@@ -192,6 +206,10 @@ class PromoteResult(Result):
 class LinkResult(Result):
     linked: bool
     new: bool
+
+
+class DeleteLinkResult(Result):
+    deleted: int
 
 
 class GetLinksResult(Result):

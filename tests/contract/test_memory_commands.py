@@ -127,6 +127,7 @@ ARGUMENTS = {
     "delete": ("id",),
     "archive_restore": ("id",),
     "link": ("source_id", "target_id"),
+    "delete_link": ("source_id", "target_id"),
     "resolve": ("winner_id", "loser_id"),
     "recall": ("context",),
     "search": ("query",),
@@ -139,7 +140,6 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("recall", {"context": "?!"}, "E_INVALID"),
     ("recall", {"context": "x", "limit": 201}, "E_INVALID"),
     ("get", {"id": 999}, "E_NOT_FOUND"),
-    ("update", {"id": 3}, "E_INVALID"),
     ("update", {"id": 3, "title": "The server"}, "E_CONFLICT"),
     ("link", {"source_id": 3, "target_id": 3}, "E_INVALID"),
     ("link", {"source_id": 3, "target_id": 999}, "E_NOT_FOUND"),
@@ -155,7 +155,10 @@ def command_line(operation: str, params: dict[str, Any]) -> tuple[list[str], str
     """The words for an operation on notes, and what is typed into stdin."""
     if operation == "import":
         return ["memory", "import", "--json"], json.dumps(params)
-    rest, verb = dict(params), operation.replace("archive_", "archive ").replace("_", "-")
+    rest, verb = (
+        dict(params),
+        operation.replace("archive_", "archive ").replace("delete_link", "unlink").replace("_", "-"),
+    )
     if operation == "explain":
         flags = ["--pack"] if rest["include_pack_context"] else []
         return ["explain", *rest["query"].split(), *(f"m{number}" for number in rest["ids"]), *flags, "--json"], ""

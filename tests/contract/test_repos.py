@@ -175,8 +175,25 @@ def test_results_say_when_there_are_more(machine: Machine) -> None:
         machine.cli("history", f"{machine.base}/a.py", "--limit", "1").stderr
         == "there are more touches; use --limit 2\n"
     )
-    refused = machine.cli("recent", "--limit", "0")
-    assert refused.returncode == 2 and "1 or more" in refused.stderr
+
+
+@pytest.mark.parametrize("verb", ["search make", "recent", "sessions", "trace last", "history", "history a.py"])
+def test_a_limit_of_the_history_is_clamped(machine: Machine, verb: str) -> None:
+    """At the terminal as through every other door: 0 and less are 1, and no number is too large."""
+    machine.json("ls")
+    for number in range(3):
+        _edited(machine, str(machine.base), f"{machine.base}/a.py")
+        _edited(machine, str(machine.base), f"{machine.base}/{number}.py")
+        _ran(machine, str(machine.base), f"make {number}")
+    _wait_until_stored(machine, 9)
+
+    def count(limit: str) -> int:
+        found = machine.json(*verb.split(), "--limit", limit)
+        rows = found if isinstance(found, list) else found.get("prompts") or found["sessions"]
+        return sum(len(row.get("touches") or row.get("observations") or [row]) for row in rows)
+
+    assert count("0") == count("-7") == count("1") == 1
+    assert count("100000") == count("10")
 
 
 def test_trace_last_is_this_projects_last_session_with_something_in_it(machine: Machine) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from collections.abc import Sequence
@@ -90,6 +91,9 @@ def test_version(nudge: Nudge, words: list[str]) -> None:
     assert (outcome.code, outcome.out) == (0, f"nudge {__version__}\n")
 
 
+WRONG = "E_INVALID (40001):"
+
+
 @pytest.mark.parametrize(
     ("words", "line"),
     [
@@ -127,12 +131,13 @@ def test_version(nudge: Nudge, words: list[str]) -> None:
         ),
         (
             ["query", "x", "--limit", "0"],
-            "nudge query: --limit: 0 is not a number of results (1 or more); see: nudge query --help",
+            f"nudge query: {WRONG} --limit: 0 is not a number of results (1 or more); see: nudge query --help",
         ),
         *(
             (
                 [verb, "a", "b", *value, option, "linux,beos"],
-                f"nudge {verb}: {option}: 'beos' is not one of 'linux', 'darwin', 'windows'; see: nudge {verb} --help",
+                f"nudge {verb}: {WRONG} {option}: 'beos' is not one of 'linux', 'darwin', 'windows';"
+                f" see: nudge {verb} --help",
             )
             for verb, value, option in (
                 ("set", ["c"], "--scope-os"),
@@ -151,18 +156,27 @@ def test_version(nudge: Nudge, words: list[str]) -> None:
         (["man", "gett"], "nudge man: unknown command 'gett'; did you mean: nudge man get"),
         (
             ["completion", "bsh"],
-            "nudge completion: SHELL: 'bsh' is not one of 'bash', 'zsh', 'fish'; did you mean: bash",
+            "nudge completion: E_INVALID (40001): SHELL: 'bsh' is not one of 'bash', 'zsh', 'fish'; did you mean: bash",
         ),
         (["ls", "--json=1"], "nudge ls: --json takes no value; see: nudge ls --help"),
         (["export", "--", "x"], "nudge export: unexpected argument 'x'; quote a value that contains spaces"),
         (["-p"], "nudge: -p needs a value; try: nudge --help"),
         (["--json", "--port"], "nudge: --port needs a value; try: nudge --help"),
-        (["-p", "get", "a", "b"], "nudge: -p/--port: 'get' is not a whole number; try: nudge --help"),
-        (["get", "a", "b", "-p", "0"], "nudge get: -p/--port: 0 is not a port (1 to 65535); see: nudge get --help"),
-        (["get", "a", "b", "--env", "X"], "nudge get: --env: 'X' is not NAME=VALUE; see: nudge get --help"),
+        (
+            ["-p", "get", "a", "b"],
+            "nudge: E_INVALID (40001): -p/--port: 'get' is not a whole number; try: nudge --help",
+        ),
+        (
+            ["get", "a", "b", "-p", "0"],
+            "nudge get: E_INVALID (40001): -p/--port: 0 is not a port (1 to 65535); see: nudge get --help",
+        ),
+        (
+            ["get", "a", "b", "--env", "X"],
+            "nudge get: E_INVALID (40001): --env: 'X' is not NAME=VALUE; see: nudge get --help",
+        ),
         (
             ["get", "a", "b", "--os", "beos"],
-            "nudge get: --os: 'beos' is not one of 'linux', 'darwin', 'windows'; see: nudge get --help",
+            f"nudge get: {WRONG} --os: 'beos' is not one of 'linux', 'darwin', 'windows'; see: nudge get --help",
         ),
     ],
 )
@@ -170,6 +184,24 @@ def test_usage_errors(nudge: Nudge, words: list[str], line: str) -> None:
     """One line on stderr that says what to type instead, and exit 2. Options are never abbreviated."""
     outcome = nudge(*words)
     assert (outcome.code, outcome.out, outcome.err) == (2, "", line + "\n")
+
+
+@pytest.mark.parametrize(
+    ("line", "field", "message"),
+    [
+        ("memory get x --json", "note_id", "note_id: 'x' is not the id of a note, such as m12"),
+        ("memory list --tier forever --json", "tier", "tier: 'forever' is not one of 'short', 'mid', 'long'"),
+        ("--json query x --limit 0", "limit", "limit: 0 is not a number of results (1 or more)"),
+    ],
+)
+def test_a_wrong_value_has_a_code(nudge: Nudge, server: Server, line: str, field: str, message: str) -> None:
+    """The one that the server has for a value that breaks a rule; with --json as an object, wherever the flag is."""
+    outcome = nudge(*line.split())
+    error = {"code": 40001, "message": message, "data": {"reason": "E_INVALID", "field": field}}
+    assert (outcome.code, json.loads(outcome.out), outcome.err) == (2, {"error": error}, "")
+    in_words = nudge(*line.replace("--json", "").split())
+    assert in_words.code == 2 and ": E_INVALID (40001): " in in_words.err and in_words.err.count("\n") == 1
+    assert server.calls == []
 
 
 @pytest.mark.parametrize(

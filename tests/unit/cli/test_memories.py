@@ -386,6 +386,7 @@ def test_update_sends_what_is_given(nudge: Nudge, server: Server) -> None:
     outcome = nudge("memory", "update", "m12", "-c", "new", "--priority", "9")
     assert server.params == {"id": 12, "content": "new", "priority": 9}
     assert outcome.out.startswith("✔ updated content, priority of m12\n")
+    assert nudge("memory", "update", "m12").out.startswith("✔ m12 is unchanged: no field was given\n")
 
 
 def test_links_and_promotion(nudge: Nudge, server: Server) -> None:
@@ -395,6 +396,11 @@ def test_links_and_promotion(nudge: Nudge, server: Server) -> None:
     server.answers["nudge.memory_link"] = {"linked": True, "new": False}
     repeated = nudge("memory", "link", "m1", "m2", "--relation", "derived_from").out
     assert repeated == "✔ m1 derived from m2 (it already was)\n"
+    server.answers["nudge.memory_delete_link"] = {"deleted": 2}
+    assert nudge("memory", "unlink", "m1", "2").out == "✔ deleted 2 links from m1 to m2\n"
+    assert server.params == {"source_id": 1, "target_id": 2}
+    nudge("memory", "unlink", "m1", "m2", "--relation", "supersedes")
+    assert server.params == {"source_id": 1, "target_id": 2, "relation": "supersedes"}
     server.answers["nudge.memory_promote"] = {"promoted": True, "id": 1}
     assert nudge("memory", "promote", "1").out == "✔ m1 is kept for good\n"
 
@@ -516,7 +522,8 @@ def test_a_wrong_line_does_not_end_the_shell(nudge: Nudge, monkeypatch: pytest.M
     outcome = piped(nudge, monkeypatch, "store x\nget x\nhelp\nquit\nnamespaces\n")
     assert outcome.code == 0 and outcome.err.splitlines() == [
         "unknown command 'store'; try: help",
-        "nudge memory get: ID: 'x' is not the id of a note, such as m12; see: nudge memory get --help",
+        "nudge memory get: E_INVALID (40001): ID: 'x' is not the id of a note, such as m12;"
+        " see: nudge memory get --help",
     ]
     assert "recall WORDS" in outcome.out and "1 note" not in outcome.out
 

@@ -60,6 +60,20 @@ def test_links_go_with_their_notes(notes: sqlite3.Connection) -> None:
     assert store.links_of(notes, two.id) == []
 
 
+def test_a_link_can_be_deleted(notes: sqlite3.Connection) -> None:
+    """In its direction, of one relation or of all; one that does not exist is not found."""
+    one, two = add(notes, "one").id, add(notes, "two").id
+    for relation in ("supersedes", "contradicts", "derived_from"):
+        store.link(notes, one, two, relation, NOW)
+    store.link(notes, two, one, "related_to", NOW)
+    assert store.delete_links(notes, one, two, "contradicts", NOW) == 1
+    assert store.delete_links(notes, one, two, None, NOW) == 2
+    assert [link["relation"] for link in store.links_of(notes, one)] == ["related_to"]
+    for relation_of, pair in ((None, (one, two)), ("supersedes", (two, one)), (None, (one, 99))):
+        with pytest.raises(NotFound):
+            store.delete_links(notes, *pair, relation_of, NOW)
+
+
 def test_resolving_a_contradiction_demotes_the_loser(notes: sqlite3.Connection) -> None:
     """The winner supersedes it and is touched; the loser keeps priority 1 and confidence 0.1."""
     winner, loser = add(notes, "new"), add(notes, "old", priority=9)

@@ -478,6 +478,30 @@ def test_the_text_of_a_list() -> None:
     assert "created_at" in str(memories.as_text({"format": "toon"}, result))
 
 
+# Requests that ask for little
+
+
+def test_an_update_of_nothing_is_the_note_as_it_is(service: Service) -> None:
+    """Every field is optional: it is no error, and changes nothing, not even the time."""
+    service("store", title="a", content="x")
+    before = service.note(1)
+    service.ahead = 3_600.0
+    assert service("update", id=1)["memory"] == before == service.note(1)
+    with pytest.raises(NotFound):
+        service("update", id=2)
+
+
+def test_an_id_that_no_note_can_have_is_one_that_is_missing(service: Service) -> None:
+    """The others are explained, in the order of the request."""
+    service("store", title="a", content="x")
+    explained = service("explain", ids=[0, 1, -7, "m0", 2**80, "m1"])
+    assert [item["id"] for item in explained["items"]] == [1]
+    assert explained["missing_ids"] == [0, -7, 2**80]
+    assert [error["code"] for error in explained["errors"]] == ["NOT_FOUND"] * 3
+    with pytest.raises(Invalid):
+        service("explain", ids=["x"])
+
+
 # Lifetimes
 
 
