@@ -22,7 +22,7 @@ from click.shell_completion import (
 )
 
 from nudge import context
-from nudge.cli import output
+from nudge.cli import output, plain
 from nudge.cli.output import EXIT_OK
 from nudge.cli.plain import Invocation
 from nudge.text import is_all_visible
@@ -153,7 +153,7 @@ def _ask_server(names: Callable[[Client, click.Context, str], Names]) -> Complet
 
     def complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
         try:
-            client = ctx.obj.observer()
+            client = ctx.obj.observer(plain.context_params())
             if client.endpoint() is None:
                 return []
             unique = dict(names(client, ctx, incomplete))
@@ -243,9 +243,8 @@ def _short(text: str) -> str | None:
 
 def _attempts(client: Client, **filters: Any) -> Iterator[dict[str, Any]]:
     """Return attempts of all projects, the open ones first."""
-    here = context.resolve().project  # attempts of a private project are listed only in it
-    where = {"project": None} | ({} if here is None else {"context": {"project": here}})
-    result = client.call("nudge.list_ghap_entries", {**where, **filters, "limit": _NOTES_OFFERED}, start=False)
+    wanted = {"project": None, **filters, "limit": _NOTES_OFFERED}
+    result = client.call("nudge.list_ghap_entries", wanted, start=False)
     return iter(result["entries"])
 
 

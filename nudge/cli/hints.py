@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,7 +16,6 @@ from nudge.cli.params import LIST, NUMBER, PAIR, SYSTEMS, WHOLE, list_option, op
 from nudge.cli.plain import Invocation
 from nudge.cli.prompts import ask, can_ask, yes_option
 from nudge.errors import Invalid, NotFound
-from nudge.ipc.client import Client
 from nudge.text import escape
 
 if TYPE_CHECKING:
@@ -124,7 +123,7 @@ def _list_component(
     if explain or value_only:
         raise Usage("missing KEY")
     fields = {"component": component, "context": plain.context_params(**where)}
-    result = _fetch_component(invocation.client(env), fields)
+    result = _fetch_component(invocation.client(env).call, fields)
     if not result.get("hints"):
         raise _unknown_component(component, result.get("note"))
     console = invocation.console
@@ -231,17 +230,17 @@ def ls(invocation: Invocation, component: str | None, env: tuple[tuple[str, str]
     console, client = invocation.console, invocation.client(env)
     if component is None:
         # With --json the answer is what a call without a context gets through every other interface.
-        marks = not console.as_json or any(where.values())
-        result = client.call("nudge.list_components", {"context": plain.context_params(**where)} if marks else {})
+        marks, here = not console.as_json or any(where.values()), plain.context_params(**where)
+        result = client.call("nudge.list_components", {"context": here} if marks else {}, context=here)
         console.result(result, _component_lines(console.styler, result["components"]))
         if not result["components"] and not console.as_json:
             console.note("no hints yet; set one with: nudge set COMPONENT KEY VALUE, or run: nudge scan")
     else:
         fields = {"component": component, "context": plain.context_params(**where)}
-        result = _fetch_component(client, fields)
+        result = _fetch_component(client.call, fields)
         parent, key = plain.split_name(component)
         if key is not None and not result["hints"]:
-            result = _fetch_component(client, {**fields, "component": parent})
+            result = _fetch_component(client.call, {**fields, "component": parent})
             result["hints"] = [entry for entry in result["hints"] if entry["key"] == key]
         is_unknown = not result["components"] or (key is not None and not result["hints"])
         if is_unknown and not console.as_json:  # with --json, an empty list as through every other interface
@@ -258,11 +257,11 @@ def _unknown_component(component: str, note: str | None = None) -> NotFound:
     return NotFound(f"component {component} is not known; list all with: nudge ls{suffix}", component=component)
 
 
-def _fetch_component(client: Client, fields: dict[str, Any]) -> dict[str, Any]:
+def _fetch_component(call: Callable[[str, dict[str, Any]], Any], fields: dict[str, Any]) -> dict[str, Any]:
     """Return a component with all its hints, page by page."""
-    result: dict[str, Any] = client.call("nudge.list_components", fields)
+    result: dict[str, Any] = call("nudge.list_components", fields)
     while result.pop("more", False):
-        page = client.call("nudge.list_components", {**fields, "offset": len(result["hints"])})
+        page = call("nudge.list_components", {**fields, "offset": len(result["hints"])})
         result = {**page, "hints": [*result["hints"], *page["hints"]]}
     return result
 
@@ -297,8 +296,8 @@ def _hint_lines(styler: Styler, entries: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def _delete_component(invocation: Invocation, component: str, *, yes: bool) -> int:
-    client, console = invocation.client(), invocation.console
-    entries = _fetch_component(client, {"component": component}).get("hints")
+    console = invocation.console
+    entries = _fetch_component(invocation.call, {"component": component}).get("hints")
     if not entries:
         raise _unknown_component(component)
     hints = output.count(len(entries), "hint")
@@ -306,7 +305,7 @@ def _delete_component(invocation: Invocation, component: str, *, yes: bool) -> i
         console.note("nothing was deleted")
         return EXIT_REFUSED
     for key in dict.fromkeys(entry["key"] for entry in entries):
-        client.call("nudge.delete_hint", {"component": component, "key": key})
+        invocation.call("nudge.delete_hint", {"component": component, "key": key})
     result = {"deleted": True, "component": component, "hints": len(entries)}
     console.result(
         result, [console.styler.done(f"deleted {console.styler.paint('bold', escape(component))} ({hints})")]
@@ -338,7 +337,7 @@ def delete(invocation: Invocation, component: str, key: str | None, yes: bool, *
     elif not yes and can_ask() and not _confirm_variants(invocation, component, key):
         invocation.console.note("nothing was deleted")
         return EXIT_REFUSED
-    result = invocation.client().call("nudge.delete_hint", fields)
+    result = invocation.call("nudge.delete_hint", fields)
     previous = result["previous"]
     if isinstance(previous, list):
         what = f"{len(previous)} variants: {_scopes_text(previous)}"
@@ -353,7 +352,7 @@ def delete(invocation: Invocation, component: str, key: str | None, yes: bool, *
 def _confirm_variants(invocation: Invocation, component: str, key: str) -> bool:
     """Ask whether all variants of a hint may be deleted, also those of other repos; True without asking when there is
     at most one."""
-    entries = _fetch_component(invocation.client(), {"component": component}).get("hints") or ()
+    entries = _fetch_component(invocation.call, {"component": component}).get("hints") or ()
     variants = [entry["hint"] for entry in entries if entry["key"] == key]
     name = output.hint_name(component, key)
     return len(variants) < 2 or ask(

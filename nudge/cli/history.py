@@ -40,8 +40,8 @@ def caller_params(project: str | None) -> dict[str, Any]:
 def _private_note() -> str | None:
     """Return a remark that names the private projects that a search of all projects leaves out; None when there are
     none."""
-    private = visible_here().hidden_from(context.resolve().project)
-    return f"private projects were left out; name one with --project: {', '.join(sorted(private))}" if private else None
+    private = visible_here(context.resolve()).hidden_names
+    return f"private projects were left out; name one with --project: {', '.join(private)}" if private else None
 
 
 def empty_note(client: Client, project: str | None, note: str = "") -> str:

@@ -125,7 +125,7 @@ def show(invocation: Invocation, attempt_id: int) -> int:
 def _observed_command(invocation: Invocation, metadata: Mapping[str, Any]) -> str | None:
     """Return the command whose exit code was observed; None when its observation has expired."""
     number = (metadata.get("observed") or {}).get("observation")
-    rows = invocation.client().call("nudge.get_observations", {"ids": [number]}) if number is not None else ()
+    rows = invocation.call("nudge.get_observations", {"ids": [number]}) if number is not None else ()
     return next((str(row["content"]) for row in rows), None)
 
 

@@ -59,11 +59,12 @@ class Invocation:
         """Call an operation, and tell the server where the caller is: notes and attempts belong to a repo."""
         return self.client().call(operation, fields, context=context_params(), **options)
 
-    def observer(self) -> Client:
-        """Return a client that starts nothing. It reads no settings: a broken config must not hide the server."""
+    def observer(self, context: Mapping[str, Any] | None = None) -> Client:
+        """Return a client that starts nothing. It reads no settings: a broken config must not hide the server.
+        `context`: where the caller is, in each call."""
         from nudge.ipc.client import Client
 
-        return Client(port=self.port, autostart=False)
+        return Client(port=self.port, autostart=False, context=context)
 
 
 # Parsers of values

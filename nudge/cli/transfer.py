@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from nudge import files, limits, paths
+from nudge import context, files, limits, paths
 from nudge.cli import completion, output, params, plain
 from nudge.cli.app import verb
 from nudge.cli.output import EXIT_OK, EXIT_REFUSED, Styler, Usage
@@ -22,6 +22,7 @@ from nudge.cli.prompts import ask, can_ask, progress, waiting, yes_option
 from nudge.errors import Invalid, NotFound, StorageFailed
 from nudge.ipc import pages
 from nudge.text import escape
+from nudge.usecases.visibility import visible_here
 
 FORMATS = ("claude", "chatgpt", "slack")
 _OUTCOMES = ("created", "updated", "unchanged", "expired", "forgotten", "conflicts", "refused", "links")
@@ -129,7 +130,7 @@ def export_hints(
     del format  # JSON is the only one
     fields: dict[str, Any] = {} if component is None else {"component": component}
     fields |= {"reveal": True} if reveal else {}
-    result = {"payload": pages.export_payload(invocation.client().call, fields)}
+    result = {"payload": pages.export_payload(invocation.call, fields)}
     hints = list(_payload_hints(result["payload"]))
     text = output.encode_json(result["payload"], indent=2)
     if target not in (None, "-"):
@@ -143,7 +144,15 @@ def export_hints(
         console.note(
             f"{output.count(hidden, 'secret value')} left out; include {'it' if hidden == 1 else 'them'} with --reveal"
         )
+    _note_left_out(invocation)
     return EXIT_OK
+
+
+def _note_left_out(invocation: Invocation, named: str | None = None) -> None:
+    """Name the private projects that an export from here leaves out: a backup without them must not look whole."""
+    left_out = [] if named else visible_here(context.resolve()).hidden_names
+    if left_out:
+        invocation.console.note(f"private projects are left out: {', '.join(left_out)}; export in them, too")
 
 
 def _payload_hints(payload: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -154,15 +163,15 @@ def _payload_hints(payload: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 def _export_history(invocation: Invocation, target: str | None) -> int:
     """Write the history page by page: neither the server nor this process holds all of it."""
-    client = invocation.client()
     total = 0 if target in (None, "-") and invocation.console.is_terminal else None  # no bar between the rows
     with _open_output(target) as write, progress(invocation.console, "exporting the history", total) as advance:
         page: dict[str, Any] = {"next": ""}
         while page["next"] is not None:
-            page = client.call("nudge.export_all", {"after": page["next"]} if page["next"] else {})
+            page = invocation.call("nudge.export_all", {"after": page["next"]} if page["next"] else {})
             for row in page["rows"]:
                 write(output.encode_json(row, indent=None) + "\n")
             advance(len(page["rows"]))
+    _note_left_out(invocation)
     return EXIT_OK
 
 
@@ -203,7 +212,7 @@ def import_hints(invocation: Invocation, file: str | None, previous: bool, mode:
 
 def _confirm_replace(invocation: Invocation) -> bool:
     """Ask whether all hints may be replaced; True without asking when there are none."""
-    components = invocation.client().call("nudge.list_components", {})["components"]
+    components = invocation.call("nudge.list_components", {})["components"]
     hints = sum(component["hint_count"] for component in components)
     return not hints or ask("Replace the only hint?" if hints == 1 else f"Replace all {hints:,} hints?", yes=False)
 
@@ -273,6 +282,7 @@ def export_notes(invocation: Invocation, target: str | None, namespace: str | No
         console.result(document, [console.styler.done(f"exported {notes} and {links} to {escape(target)}")])
     else:
         console.show([output.encode_json(document, indent=None if console.as_json else 2)])
+    _note_left_out(invocation, namespace)
     return EXIT_OK
 
 

@@ -283,7 +283,7 @@ def unpin(invocation: Invocation, ids: tuple[int, ...]) -> int:
 
 def _pin(invocation: Invocation, ids: Sequence[int], *, pinned: bool) -> int:
     console = invocation.console
-    result = invocation.client().call("nudge.pin", {"ids": list(ids), "pinned": pinned})
+    result = invocation.call("nudge.pin", {"ids": list(ids), "pinned": pinned})
     word = "pinned" if pinned else "unpinned"
     console.result(result, [console.styler.done(f"{word} {_id_list(result['ids'])}")] if result["ids"] else [])
     if result["missing"]:

@@ -9,6 +9,7 @@ from typing import Any, Self
 
 from nudge import limits
 from nudge.clock import iso
+from nudge.core.visibility import EVERYTHING, Visibility
 from nudge.errors import Invalid
 from nudge.hints.fields import encode, parse_name, parse_object, parse_text, printable, require
 from nudge.hints.index import HintIndex
@@ -189,9 +190,15 @@ class _ImportReport:
 
 
 def decide_import(
-    index: HintIndex, admission: Admission, now: float, incoming: Iterable[IncomingHint], mode: str
+    index: HintIndex,
+    admission: Admission,
+    now: float,
+    incoming: Iterable[IncomingHint],
+    mode: str,
+    visible: Visibility = EVERYTHING,
 ) -> Decision:
-    """Decide what an import changes in the current store."""
+    """Decide what an import changes in the current store. `replace` removes only what the caller may see, as an export
+    has no more."""
     report = _ImportReport()
     identities = set()
     for one in incoming:
@@ -203,7 +210,8 @@ def decide_import(
         else:
             report.puts.append(one.hint if current is None else _replacement(current, one, now))
     # A hint that the payload names without being able to set it, such as a secret without its value, is not removed.
-    removed = [hint for hint in index if hint.identity not in identities] if mode == "replace" else []
+    others = (hint for hint in index if mode == "replace" and hint.identity not in identities)
+    removed = [hint for hint in others if visible.shows_scope(hint.scope.wire)]
     report.removed = sum(hint.live_at(now) for hint in removed)
     change = Change(tuple(report.puts), tuple(hint.identity for hint in removed))
     return Decision(admission.make_room(index, change, now), report.to_wire())

@@ -16,6 +16,7 @@ from typing import Any, Self
 
 from nudge import limits
 from nudge.context import Context
+from nudge.core.visibility import EVERYTHING, Visibility
 from nudge.errors import Invalid, NotFound
 from nudge.hints.fields import copy_json, parse_list, parse_name, parse_text
 from nudge.hints.index import HintIndex, Slices, TextQuery
@@ -150,10 +151,30 @@ def _parse_regex(raw: object) -> Regex:
     return compile_regex(raw, "regex")
 
 
+def shown_hints(hints: Iterable[Hint], visible: Visibility) -> list[Hint]:
+    """Return the hints that the caller may see."""
+    if not visible.private:
+        return list(hints)
+    shown: dict[str, bool] = {}  # by scope: thousands of hints have the scope of one repo
+    found = []
+    for hint in hints:
+        if hint.scope.key not in shown:
+            shown[hint.scope.key] = visible.shows_scope(hint.scope.wire)
+        if shown[hint.scope.key]:
+            found.append(hint)
+    return found
+
+
 def search(
-    index: HintIndex, now: float, filters: HintFilter, context: Context, limit: int
+    index: HintIndex,
+    now: float,
+    filters: HintFilter,
+    context: Context,
+    limit: int,
+    visible: Visibility = EVERYTHING,
 ) -> Generator[None, None, dict[str, Any]]:
-    """Answer a query from the hints that exist when it starts.
+    """Answer a query from the hints that exist when it starts. Of those that do not apply here, only hints that the
+    caller may see are named.
 
     After the first look at the index it reads nothing that can change, except for a question, which reads the index
     again. With a regex it pauses before it reads any text: the rest may run on another thread."""
@@ -165,12 +186,12 @@ def search(
         yield
     narrow = partial(filters.narrow, index=index)
     is_lazy = filters.regex is None
-    matches, refused = yield from _select(candidates, narrow, context, limit + 1, is_lazy=is_lazy)
+    matches, refused = yield from _select(candidates, narrow, context, limit + 1, is_lazy=is_lazy, visible=visible)
     words: dict[Identity, list[str]] = {}
     if len(matches) <= limit and (question := filters.question) is not None:
         identities = {hint.identity for hint, _ in matches}
         some = filters.partial_candidates(question, index, now, identities)
-        others, _ = yield from _select(some, iter, context, limit + 1 - len(matches), is_lazy=True)
+        others, _ = yield from _select(some, iter, context, limit + 1 - len(matches), is_lazy=True, visible=visible)
         words = {hint.identity: _words_found(question, index, hint) for hint, _ in others}
         matches += others
     has_more, matches = len(matches) > limit, matches[:limit]
@@ -208,12 +229,14 @@ def _select(
     limit: int,
     *,
     is_lazy: bool,
+    visible: Visibility,
 ) -> Generator[None, None, tuple[list[Checked], list[Checked]]]:
     """Return the first of the candidates that `narrow` leaves and that apply here, and, as long as there is none, the
     nearest of those that do not. `is_lazy`: the candidates come from the index, which may change in a pause."""
     matches: list[Checked] = []
     refused: list[Checked] = []
     verdicts: dict[str, Verdict] = {}
+    hidden: set[str] = set()  # scopes that neither apply here nor may be seen
     slices = Slices()
     matching = narrow(candidates)
     while len(matches) < limit:
@@ -228,9 +251,11 @@ def _select(
             if verdict is None:
                 verdict = verdicts[hint.scope.key] = hint.scope.check(context)
                 chars = hint.scope.weight
+                if not verdict.eligible and not visible.shows_scope(hint.scope.wire):
+                    hidden.add(hint.scope.key)
             if verdict.eligible:
                 matches.append((hint, verdict))
-            elif not matches:
+            elif not matches and hint.scope.key not in hidden:
                 refused.append((hint, verdict))
         if slices.due(chars):
             if is_lazy:
@@ -278,11 +303,21 @@ def _explain_refused(refused: list[Checked]) -> list[dict[str, Any]]:
 # A hint that is not found
 
 
-def no_such_hint(index: HintIndex, now: float, component: str, key: str, context: Context | None = None) -> NotFound:
+def no_such_hint(
+    index: HintIndex,
+    now: float,
+    component: str,
+    key: str,
+    context: Context | None = None,
+    *,
+    visible: Visibility = EVERYTHING,
+) -> NotFound:
     """The error for a hint that does not exist. It suggests the same key elsewhere and similar names."""
-    keys = sorted({hint.key for hint in index.component(component) if hint.live_at(now)})
+    live = (hint for hint in index.component(component) if hint.live_at(now))
+    keys = sorted({hint.key for hint in shown_hints(live, visible)})
     message = f"{component} has no key {key}" if keys else f"component {component} is not known"
-    near = list(islice(_suggest(index, now, (component, key), keys, context), limits.MAX_NEAR))
+    suggestions = _suggest(index, now, (component, key), keys, context, visible)
+    near = list(islice(suggestions, limits.MAX_NEAR))
     message += f" (did you mean {' or '.join(near)}?)" if near else ""
     more = {"known_keys": keys[: limits.MAX_KNOWN_KEYS]} if keys else {}
     return _not_found(message, component, key, [], **more, **({"near": near} if near else {}))
@@ -303,7 +338,12 @@ def no_variant_here(component: str, key: str, refused: list[Checked]) -> NotFoun
 
 
 def _suggest(
-    index: HintIndex, now: float, name: tuple[str, str], keys: list[str], context: Context | None
+    index: HintIndex,
+    now: float,
+    name: tuple[str, str],
+    keys: list[str],
+    context: Context | None,
+    visible: Visibility,
 ) -> Iterator[str]:
     """Yield hints that apply here, as `component/key`: close keys, then the key in close components, then in any
     other component."""
@@ -323,7 +363,9 @@ def _suggest(
     names: set[str] = set()
     for hint in islice(chain.from_iterable(groups), limits.MAX_NEAR_CHECKED):
         text = f"{hint.component}/{hint.key}"
-        if text not in names and hint.live_at(now) and (context is None or hint.scope.check(context).eligible):
+        if text in names or not hint.live_at(now) or not visible.shows_scope(hint.scope.wire):
+            continue
+        if context is None or hint.scope.check(context).eligible:
             names.add(text)
             yield text
 

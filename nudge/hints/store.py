@@ -11,6 +11,7 @@ from typing import Any
 from nudge import limits
 from nudge.clock import SESSION
 from nudge.context import Context, describe_scope, project_of
+from nudge.core.visibility import EVERYTHING, Visibility
 from nudge.errors import Conflict, Invalid, NotFound
 from nudge.hints import import_export, sync
 from nudge.hints.fields import copy_json, parse_name, parse_text, parse_value, parse_whole
@@ -30,7 +31,7 @@ from nudge.hints.model import (
 from nudge.hints.quotas import Admission
 from nudge.hints.ranking import RankedHint, order_key, rank
 from nudge.hints.scope import parse_scope, scope_of
-from nudge.hints.search import HintFilter, no_such_hint, no_such_variant, no_variant_here, search
+from nudge.hints.search import HintFilter, no_such_hint, no_such_variant, no_variant_here, search, shown_hints
 
 _NOT_WORKING = "it worked no more often than it failed: set it right or delete it"
 
@@ -101,15 +102,22 @@ class HintStore:
         change = self._admission.make_room(self._index, Change((hint,)), now)
         return Decision(change, {"hint": hint.to_wire()})
 
-    def decide_delete(self, now: float, component: object, key: object, scope: object = None) -> Decision:
-        """Delete every variant, or the one with this scope; `{}` is the scope of the variant that applies everywhere.
-        Raises NotFound."""
+    def decide_delete(
+        self, now: float, component: object, key: object, scope: object = None, *, visible: Visibility = EVERYTHING
+    ) -> Decision:
+        """Delete every variant that the caller may see, or the one with this scope; `{}` is the scope of the variant
+        that applies everywhere. Raises NotFound."""
         name, label = parse_name(component, "component"), parse_name(key, "key")
         scope_key = None if scope is None else parse_scope(scope, "scope").key
-        variants = sorted(self._live_variants(name, label, now), key=lambda hint: hint.scope.key)
-        gone = [hint for hint in variants if scope_key in (None, hint.scope.key)]
+        everything = sorted(self._live_variants(name, label, now), key=lambda hint: hint.scope.key)
+        variants = shown_hints(everything, visible)
+        gone = variants if scope_key is None else [hint for hint in everything if hint.scope.key == scope_key]
         if not gone:
-            raise no_such_variant(name, label, variants) if variants else no_such_hint(self._index, now, name, label)
+            raise (
+                no_such_variant(name, label, variants)
+                if variants
+                else no_such_hint(self._index, now, name, label, visible=visible)
+            )
         previous = [hint.to_wire() for hint in gone]
         change = Change(removals=tuple(hint.identity for hint in gone))
         return Decision(change, {"deleted": True, "previous": previous if len(previous) > 1 else previous[0]})
@@ -124,6 +132,7 @@ class HintStore:
         *,
         scope: object = None,
         only_here: bool = True,
+        visible: Visibility = EVERYTHING,
     ) -> Generator[None, None, Decision]:
         """Credit a hint for an outcome, without a new version: the variant with the scope, or the one that `get`
         returns in the context. If none applies and `only_here` is false, the only variant is credited. The credit
@@ -133,11 +142,11 @@ class HintStore:
             raise Invalid("must not be 0", field="delta")
         project = None if context is None else project_of(context.repo, context.cwd)
         if scope is not None:
-            return _credit(self._variant(now, component, key, scope), credit, project, now)
+            return _credit(self._variant(now, component, key, scope, visible), credit, project, now)
         try:
-            return _credit((yield from self._best(now, component, key, context)).hint, credit, project, now)
+            return _credit((yield from self._best(now, component, key, context, visible)).hint, credit, project, now)
         except NotFound:
-            variants = self._live_variants(str(component), str(key), now)
+            variants = shown_hints(self._live_variants(str(component), str(key), now), visible)
             if only_here or not variants:
                 raise
         if len(variants) > 1:
@@ -146,14 +155,18 @@ class HintStore:
             raise Invalid(rule + "; ".join(map(describe_scope, scopes)), field="scope", scopes=scopes)
         return _credit(variants[0], credit, project, now)
 
-    def _variant(self, now: float, component: object, key: object, scope: object) -> Hint:
+    def _variant(self, now: float, component: object, key: object, scope: object, visible: Visibility) -> Hint:
         name, label = parse_name(component, "component"), parse_name(key, "key")
         scope_key = parse_scope(scope, "scope").key
         variants = self._live_variants(name, label, now)
         for hint in variants:
             if hint.scope.key == scope_key:
                 return hint
-        raise no_such_variant(name, label, variants) if variants else no_such_hint(self._index, now, name, label)
+        raise (
+            no_such_variant(name, label, shown)
+            if (shown := shown_hints(variants, visible))
+            else no_such_hint(self._index, now, name, label, visible=visible)
+        )
 
     def decide_credit(self, now: float, identity: Identity, credit: int, project: str | None) -> Decision | None:
         """Credit one variant for an outcome in a project, whichever `get` would return; None when it is gone."""
@@ -175,8 +188,10 @@ class HintStore:
         """Yield the checked hints of one page of an import. Of the store, it reads only the rules."""
         return import_export.read_components(components, now, self._admission, seen)
 
-    def decide_import(self, now: float, incoming: Iterable[IncomingHint], mode: str) -> Decision:
-        return import_export.decide_import(self._index, self._admission, now, incoming, mode)
+    def decide_import(
+        self, now: float, incoming: Iterable[IncomingHint], mode: str, visible: Visibility = EVERYTHING
+    ) -> Decision:
+        return import_export.decide_import(self._index, self._admission, now, incoming, mode, visible)
 
     def decide_sync(
         self,
@@ -213,10 +228,15 @@ class HintStore:
     # Reads
 
     def get(
-        self, now: float, component: object, key: object, context: Context | None = None
+        self,
+        now: float,
+        component: object,
+        key: object,
+        context: Context | None = None,
+        visible: Visibility = EVERYTHING,
     ) -> Generator[None, None, dict[str, Any]]:
         """Return the best eligible variant. It has the hint's `basis`, if any, which must not be sent to the caller."""
-        ranked = yield from self._best(now, component, key, context)
+        ranked = yield from self._best(now, component, key, context, visible)
         if ranked.hint.is_due(now):
             self._seen[ranked.hint.identity] = microseconds(now)
         result = {"hint": ranked.hint.to_wire(), "match_explain": ranked.explain(now)}
@@ -238,10 +258,11 @@ class HintStore:
         regex: object = None,
         context: Context | None = None,
         limit: object = None,
+        visible: Visibility = EVERYTHING,
     ) -> Generator[None, None, dict[str, Any]]:
         filters = HintFilter.parse(component, keys, tags, text, regex)
         most = parse_whole(limits.DEFAULT_QUERY_LIMIT if limit is None else limit, "limit", 1, limits.MAX_QUERY_LIMIT)
-        return (yield from search(self._index, now, filters, context or Context(), most))
+        return (yield from search(self._index, now, filters, context or Context(), most, visible))
 
     def mark_returned(self, hits: Iterable[dict[str, Any]], now: float) -> None:
         """Store at the next sweep that the hits of a query were returned to an agent or a user."""
@@ -262,13 +283,18 @@ class HintStore:
         return project in (self._index.get(identity).credits or ())
 
     def list_components(
-        self, now: float, component: object = None, context: Context | None = None, offset: int = 0
+        self,
+        now: float,
+        component: object = None,
+        context: Context | None = None,
+        offset: int = 0,
+        visible: Visibility = EVERYTHING,
     ) -> Generator[None, None, dict[str, Any]]:
-        """Return the components, or the hints of one. All are listed; the context only marks those that apply, or
-        counts them for each component. Hints that do not fit into one answer are left out, and `more` is set: the next
-        `offset` is the number of hints listed so far."""
+        """Return the components, or the hints of one. All that the caller may see are listed; the context only marks
+        those that apply, or counts them for each component. Hints that do not fit into one answer are left out, and
+        `more` is set: the next `offset` is the number of hints listed so far."""
         if component is None:
-            live = [hint for hint in self._index if hint.live_at(now)]
+            live = shown_hints((hint for hint in self._index if hint.live_at(now)), visible)
             if context is None:
                 return {"components": _count(live)}
             eligible: dict[str, int] = {}
@@ -276,8 +302,7 @@ class HintStore:
                 eligible[hint.component] = eligible.get(hint.component, 0) + hint.scope.check(context).eligible
                 yield
             return {"components": [{**row, "eligible_count": eligible[row["name"]]} for row in _count(live)]}
-        live_hints = [hint for hint in self._index.component(parse_name(component, "component")) if hint.live_at(now)]
-        live_hints.sort(key=lambda hint: hint.identity)
+        live_hints = self.live_hints(now, component, visible)
         hints: list[dict[str, Any]] = []
         room = limits.PAGE_BYTES
         for hint in live_hints[offset:]:
@@ -292,10 +317,11 @@ class HintStore:
         """Return how many of these variants do not exist."""
         return sum(self._index.live(identity, now) is None for identity in identities)
 
-    def live_hints(self, now: float, component: object = None) -> list[Hint]:
-        """Return all live hints, or those of one component, in the order of an export."""
+    def live_hints(self, now: float, component: object = None, visible: Visibility = EVERYTHING) -> list[Hint]:
+        """Return the live hints that the caller may see, or those of one component, in the order of an export."""
         hints = self._index if component is None else self._index.component(parse_name(component, "component"))
-        return sorted((hint for hint in hints if hint.live_at(now)), key=lambda hint: hint.identity)
+        live = shown_hints((hint for hint in hints if hint.live_at(now)), visible)
+        return sorted(live, key=lambda hint: hint.identity)
 
     def find_named(self, name: str, now: float) -> Iterator[list[Hint]]:
         """Yield the live variants of each hint that `name` (component/key) may mean. Both parts may contain a slash, so
@@ -324,7 +350,7 @@ class HintStore:
         return frozenset(name for hint in hints for name in hint.scope.env_names)
 
     def _best(
-        self, now: float, component: object, key: object, context: Context | None
+        self, now: float, component: object, key: object, context: Context | None, visible: Visibility
     ) -> Generator[None, None, RankedHint]:
         """Return the best eligible variant, or raise NotFound with the reason for each that was excluded. Pauses after
         each variant: one may have patterns that take milliseconds, and there may be two hundred."""
@@ -335,10 +361,12 @@ class HintStore:
             yield
         eligible = [(hint, verdict.reasons) for hint, verdict in checked if verdict.eligible]
         if not eligible:
+            shown = {hint.identity for hint in shown_hints((hint for hint, _ in checked), visible)}
+            refused = [pair for pair in checked if pair[0].identity in shown]
             raise (
-                no_variant_here(name, label, checked)
-                if checked
-                else no_such_hint(self._index, now, name, label, context)
+                no_variant_here(name, label, refused)
+                if refused
+                else no_such_hint(self._index, now, name, label, context, visible=visible)
             )
         hint, reasons = min(eligible, key=lambda pair: order_key(pair[0], now)) if len(eligible) > 1 else eligible[0]
         more = [f"best of {len(eligible)} variants that apply"] if len(eligible) > 1 else []

@@ -10,7 +10,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from nudge import limits
-from nudge.context import is_project
+from nudge.core.visibility import EVERYTHING, Visibility
 from nudge.errors import Invalid
 from nudge.history import facts, hint_selection, ledger, projects
 from nudge.history.digest_lines import (
@@ -84,8 +84,7 @@ def build(
     notes: Sequence[dict[str, Any]] = (),
     attempts: Sequence[dict[str, Any]] = (),
     place: Place | None = None,
-    cross_project: bool = False,
-    private: frozenset[str] = frozenset(),
+    visible: Visibility = EVERYTHING,
 ) -> Digest:
     """Compose the digest. `hints` are rows of name, value (None for a secret), score and reason, best first; `notes`
     rows of id, kind, title, content and updated_at; `attempts` rows of id, goal, prediction, updated_at, is_own and
@@ -95,18 +94,18 @@ def build(
     history: list[_DigestSection] = []
     if connection is not None:
         with suppress(Invalid):  # several projects have this name: there are no rows under it
-            project = projects.find(connection, project)
+            project = projects.find(connection, project, visible)
     choose = _LineSelection(connection, project, session_id)
     known_section = _known_section(connection, choose, project, hints, place, now)
     if connection is not None:
-        names = projects.Names(connection)
+        hidden = projects.find_hidden(connection, visible)
         if project is not None:
             told_tests = frozenset[str]().union(*(line.tests for line in known_section.lines))
-            history = _session_sections(connection, project, session_id, now, place, told_tests)
-            if session_id is not None and source in CONTINUED and (own := own_session(connection, session_id)):
+            history = _session_sections(connection, project, session_id, now, place, told_tests, hidden)
+            if session_id is not None and source in CONTINUED and (own := own_session(connection, session_id, hidden)):
                 own_section.lines += own_lines(own, now)
-        if cross_project and not _is_private(project, private):
-            history.append(_foreign_section(connection, project, private, names, now))
+        if visible.cross_project and not (project and visible.is_private(project)):
+            history.append(_foreign_section(connection, project, visible, hidden, now))
     note_lines = [note_line(note, now) for note in notes if not _is_of_another_branch(note, place)]
     digest = _compose(
         [
@@ -149,10 +148,6 @@ class _LineSelection:
             unused = ledger.never_used(self._connection, self._project, [line.entry.name for line in allowed])
             allowed.sort(key=lambda line: line.entry.name in unused)
         return allowed[:most]
-
-
-def _is_private(project: str | None, private: frozenset[str]) -> bool:
-    return project is not None and any(is_project(project, name) for name in private)
 
 
 # Facts, hints and notes
@@ -232,9 +227,10 @@ def _session_sections(
     now: float,
     place: Place,
     told_tests: frozenset[str],
+    hidden: frozenset[str],
 ) -> list[_DigestSection]:
     """`told_tests` are known to fail here: that a session left them failing is not told again."""
-    rows = latest_sessions(connection, project, now, excluded=session_id)
+    rows = latest_sessions(connection, project, now, excluded=session_id, hidden=hidden)
     live = [row for row in rows if row.is_at_work(now) and live_text(row)]
     ended = [row for row in rows if not row.is_live(now)]
     for row in ended:
@@ -290,15 +286,16 @@ def _drop_repeated_failures(rows: Iterable[SessionRow]) -> None:
 
 
 def _foreign_section(
-    connection: SqlConnection, project: str | None, private: frozenset[str], names: projects.Names, now: float
+    connection: SqlConnection, project: str | None, visible: Visibility, hidden: frozenset[str], now: float
 ) -> _DigestSection:
     """The latest sessions of other projects; used only when a setting asks for it."""
-    rows = latest_sessions(connection, None, now, excluded=None)
+    rows = latest_sessions(connection, None, now, excluded=None, hidden=hidden)
     others = [
         row
         for row in rows
-        if row.project not in (None, project) and row.is_worth_telling and not _is_private(row.project, private)
+        if row.project not in (None, project) and visible.shows(row.project) and row.is_worth_telling
     ]
+    names = projects.Names(connection)
     lines = []
     for row in others[: limits.INJECTED_SESSIONS]:
         line = ended_line(row, now, Place(branch=row.branch))

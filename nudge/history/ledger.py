@@ -258,25 +258,32 @@ def is_shadow_in_history(connection: SqlConnection, setting: str, session: str) 
     return is_shadow(setting, session) if kept is None else kept
 
 
-def ban(connection: SqlConnection, project: str | None, name: str, timestamp: float) -> list[BannedLine]:
-    """Ban a line in a project, or without one in all projects in which it was told; return the banned lines."""
-    lines = _lines_named(connection, "told", project, name)
+def ban(
+    connection: SqlConnection, project: str | None, name: str, timestamp: float, hidden: frozenset[str] = frozenset()
+) -> list[BannedLine]:
+    """Ban a line in a project, or without one in all projects in which it was told but the `hidden` ones; return the
+    banned lines."""
+    lines = _lines_named(connection, "told", project, name, hidden)
     connection.executemany(
         "INSERT OR REPLACE INTO banned_lines VALUES (?, ?, ?)", [(*line, int(timestamp)) for line in lines]
     )
     return lines
 
 
-def unban(connection: SqlConnection, project: str | None, name: str) -> list[BannedLine]:
+def unban(
+    connection: SqlConnection, project: str | None, name: str, hidden: frozenset[str] = frozenset()
+) -> list[BannedLine]:
     """Allow a line again; return the lines that were banned."""
-    lines = _lines_named(connection, "banned_lines", project, name)
+    lines = _lines_named(connection, "banned_lines", project, name, hidden)
     connection.executemany("DELETE FROM banned_lines WHERE project = ? AND name = ?", lines)
     return lines
 
 
-def _lines_named(connection: SqlConnection, table: str, project: str | None, name: str) -> list[BannedLine]:
+def _lines_named(
+    connection: SqlConnection, table: str, project: str | None, name: str, hidden: frozenset[str]
+) -> list[BannedLine]:
     sql = f"SELECT DISTINCT project, name FROM {table} WHERE name = ? AND (? IS NULL OR project = ?) ORDER BY project"
-    return [(row[0], row[1]) for row in connection.execute(sql, (name, project, project))]
+    return [(row[0], row[1]) for row in connection.execute(sql, (name, project, project)) if row[0] not in hidden]
 
 
 def load_banned(connection: SqlConnection) -> set[BannedLine]:
@@ -330,13 +337,16 @@ def latest(connection: SqlConnection, project: str | None, hidden: Iterable[str]
     return [{**line, "is_shadow": bool(line["is_shadow"])} for line in lines]
 
 
-def find_line(connection: SqlConnection, project: str | None, line: str) -> tuple[str | None, str]:
-    """Return project and name of a line. A line given by the number of its row has both there."""
+def find_line(
+    connection: SqlConnection, project: str | None, line: str, hidden: frozenset[str] = frozenset()
+) -> tuple[str | None, str]:
+    """Return project and name of a line. A line given by the number of its row has both there, unless it was told in a
+    `hidden` project."""
     number = line.removeprefix("#")
     if not number.isdecimal() or len(number) > limits.MAX_ROW_DIGITS:
         return project, line
     row = connection.execute("SELECT project, name FROM told WHERE id = ?", (int(number),)).fetchone()
-    return (row[0], str(row[1])) if row else (project, line)
+    return (row[0], str(row[1])) if row and row[0] not in hidden else (project, line)
 
 
 def weeks(connection: SqlConnection, project: str | None, hidden: Iterable[str], now: float) -> list[dict[str, Any]]:

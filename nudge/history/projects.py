@@ -6,12 +6,13 @@ import json
 
 from nudge import limits
 from nudge.context import is_project, project_name
+from nudge.core.visibility import EVERYTHING, Visibility
 from nudge.errors import Invalid
 from nudge.text import quote_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Iterable
     from typing import Any
 
     from nudge.history.event import SqlConnection
@@ -61,29 +62,27 @@ def find_identities(connection: SqlConnection, names: Iterable[str]) -> frozense
     )
 
 
-def find(connection: SqlConnection, name: str | None) -> str | None:
+def find(connection: SqlConnection, name: str | None, visible: Visibility = EVERYTHING) -> str | None:
     """Return the identity of the project with this name; a name that no project has is returned unchanged. Raises
-    Invalid with the candidates when several projects have it."""
+    Invalid with the candidates when several projects have it. A project that the caller may not see is never
+    suggested: it must be named in full where another project has the same short name."""
     if name is None:
         return None
     identities = find_identities(connection, [name])
     if name in identities or not identities:
         return name
-    if len(identities) > 1:
-        names = sorted(
-            quote_name(_short_name(connection, identity), limits.MAX_TOLD_COMMAND) for identity in identities
-        )
+    shown = identities - visible.hidden(identities)
+    if len(shown) > 1:
+        names = sorted(quote_name(_short_name(connection, identity), limits.MAX_TOLD_COMMAND) for identity in shown)
         raise Invalid(f"{name} matches {len(names)} projects; name one of {', '.join(names)}", field="project")
-    return next(iter(identities))
+    if not shown and len(identities) > 1:
+        raise Invalid(f"{name} matches several projects; name one in full", field="project")
+    return next(iter(shown or identities))
 
 
-def find_hidden(connection: SqlConnection, private: Collection[str], *shown: str | None) -> frozenset[str]:
-    """Return the identities of the `private` projects, except those in `shown`: the caller's, and those it names."""
-    return (
-        find_identities(connection, private) - find_identities(connection, [name for name in shown if name])
-        if private
-        else frozenset()
-    )
+def find_hidden(connection: SqlConnection, visible: Visibility, *named: str | None) -> frozenset[str]:
+    """Return the identities of the projects that the caller may not see; `named` are those that it asks for."""
+    return visible.hidden(find_identities(connection, visible.private), *named)
 
 
 class Names:

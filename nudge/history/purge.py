@@ -51,7 +51,9 @@ class Conditions:
         obs_type: str | None = None,
         older_than: int | None = None,
         search: str | None = None,
+        hidden: frozenset[str] = frozenset(),
     ) -> None:
+        """`hidden` are the identities of private projects, of which nothing is deleted."""
         check_type(obs_type, "type")
         given = (before, project, session, ids, obs_type, older_than, search)
         if all(value is None for value in given):
@@ -63,6 +65,10 @@ class Conditions:
             ("obs_type = ?", obs_type),
             ("timestamp < ?", None if older_than is None else int(now) - older_than * DAY),
             ("id IN (SELECT value FROM json_each(?))", None if ids is None else json.dumps(list(ids))),
+            (
+                "coalesce({project} NOT IN (SELECT value FROM json_each(?)), 1)",
+                json.dumps(sorted(hidden)) if hidden else None,
+            ),
         ]
         self.match = None if search is None else FtsQuery(search).match
         self.names_observations = ids is not None or obs_type is not None

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections import Counter
 
 from nudge import limits
 from nudge.context import is_below
@@ -19,7 +20,7 @@ from nudge.programs import FORMATTERS, JOB_PROGRAMS, LINT_TARGETS, LINTERS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
     from typing import Any
 
     from nudge.history.event import SqlConnection
@@ -92,10 +93,45 @@ def summarize(connection: SqlConnection, session_id: str) -> dict[str, Any]:
     }
 
 
-def summary_of(connection: SqlConnection, session_id: str, stored: str | None) -> dict[str, Any]:
-    """Return the stored summary, or compute one for a session that has not ended."""
+def summary_of(
+    connection: SqlConnection, session_id: str, stored: str | None, hidden: frozenset[str] = frozenset()
+) -> dict[str, Any]:
+    """Return the stored summary, or compute one for a session that has not ended; without what the session did in
+    `hidden` projects."""
     summary: dict[str, Any] = summarize(connection, session_id) if stored is None else json.loads(stored)
-    return summary
+    return without_hidden(connection, session_id, summary, hidden)
+
+
+def without_hidden(
+    connection: SqlConnection, session_id: str, summary: dict[str, Any], hidden: frozenset[str]
+) -> dict[str, Any]:
+    """Return a summary without what the session did in `hidden` projects. What it said last may be about that."""
+    rows = _rows_in(connection, session_id, hidden)
+    if not rows:
+        return summary
+    ids, files = {row[0] for row in rows}, {row[2] for row in rows}
+    counts = Counter(summary["counts"])
+    counts.subtract(obs_type for _, obs_type in {(row[0], row[1]) for row in rows})
+    return {
+        "intent": summary["intent"],
+        "files": [path for path in summary["files"] if path not in files],
+        "failed": [failed for failed in summary["failed"] if failed["id"] not in ids],
+        "commits": [commit for commit in summary["commits"] if commit["id"] not in ids],
+        "counts": dict(+counts),
+    }
+
+
+def _rows_in(connection: SqlConnection, session_id: str, projects: frozenset[str]) -> list[Any]:
+    """Return id, type and file of what a session did in these projects, with a row for each file."""
+    if not projects:
+        return []
+    there = "session_id = ?1 AND project IN (SELECT value FROM json_each(?2))"
+    rows: list[Any] = connection.execute(
+        f"SELECT id, obs_type, file_path FROM observations WHERE {there} UNION SELECT id, obs_type, t.file_path"
+        f" FROM observations JOIN touched_files AS t ON t.observation_id = id WHERE {there}",
+        (session_id, json.dumps(sorted(projects))),
+    ).fetchall()
+    return rows
 
 
 def intent_of(connection: SqlConnection, session_id: str) -> str | None:
@@ -235,26 +271,30 @@ class SessionRow:
         "uncommitted",
     )
 
-    def __init__(self, connection: SqlConnection, row: Sequence[Any], passes: _PassedJobs) -> None:
+    def __init__(
+        self, connection: SqlConnection, row: Sequence[Any], passes: _PassedJobs, hidden: frozenset[str] = frozenset()
+    ) -> None:
+        """What the session did in `hidden` projects is left out."""
         self.id, self.project, self.client, started_at, self.ended_at = row
+        left_out = {row[0] for row in _rows_in(connection, self.id, hidden)}
         newest = connection.execute(
-            "SELECT timestamp, branch, clone FROM observations WHERE session_id = ? ORDER BY timestamp DESC, id DESC"
-            " LIMIT 1",
-            (self.id,),
+            "SELECT timestamp, branch, clone FROM observations WHERE session_id = ?"
+            " AND id NOT IN (SELECT value FROM json_each(?)) ORDER BY timestamp DESC, id DESC LIMIT 1",
+            (self.id, json.dumps(list(left_out))),
         ).fetchone()
         self.last: int = newest[0] if newest else started_at
         self.branch: str | None = newest[1] if newest else None
         self.clone: str | None = newest[2] if newest else None
         self.intents = _latest_intents(connection, self.id)
         self._told_intents = [intent.content for intent in self.intents if _says_something(intent.content)]
-        changes = _latest_changes(connection, self.id)
+        changes = [change for change in _latest_changes(connection, self.id) if change.id not in left_out]
         self.files = [change.content for change in changes]
         self._has_acted = _has_acted(connection, self.id)
-        self.commit = _last_commit(connection, self.id)
+        self.commit = _last_commit(connection, self.id, left_out)
         self.uncommitted = [change.content for change in changes if self._is_uncommitted(change)]
-        failures = _failing_jobs(connection, self.id)
+        failures = (failed for failed in _failing_jobs(connection, self.id) if failed.id not in left_out)
         self.failing = next((failed for failed in failures if not passes.has_later(self.project, failed)), None)
-        words = _last_words_of(connection, self.id)
+        words = "" if left_out else _last_words_of(connection, self.id)
         self._is_described = bool(self.intents or words)
         self.last_words = words if _says_something(words) else ""
 
@@ -309,9 +349,14 @@ class SessionRow:
 
 
 def latest_sessions(
-    connection: SqlConnection, project: str | None, now: float, excluded: str | None
+    connection: SqlConnection,
+    project: str | None,
+    now: float,
+    excluded: str | None,
+    hidden: frozenset[str] = frozenset(),
 ) -> list[SessionRow]:
-    """Return the latest sessions of a project, or of all projects when it is None, newest first."""
+    """Return the latest sessions of a project, or of all projects when it is None, newest first; without what they did
+    in `hidden` projects."""
     condition, values = ("project = ? AND ", (project,)) if project is not None else ("", ())
     rows = connection.execute(
         f"SELECT id, project, client, started_at, ended_at FROM sessions WHERE {condition}started_at > ?"
@@ -319,15 +364,18 @@ def latest_sessions(
         (*values, int(now) - limits.TOLD_SESSION_SECONDS, limits.TOLD_SESSIONS_READ),
     ).fetchall()
     passes = _PassedJobs(connection)
-    sessions = [SessionRow(connection, row, passes) for row in rows if row[0] != excluded]
+    sessions = [SessionRow(connection, row, passes, hidden) for row in rows if row[0] != excluded]
     return sorted(sessions, key=lambda session: -session.last)
 
 
-def own_session(connection: SqlConnection, session_id: str) -> SessionRow | None:
+def own_session(connection: SqlConnection, session_id: str, hidden: frozenset[str] = frozenset()) -> SessionRow | None:
+    """Return a session, without what it did in `hidden` projects; None for one of such a project."""
     row = connection.execute(
         "SELECT id, project, client, started_at, ended_at FROM sessions WHERE id = ?", (session_id,)
     ).fetchone()
-    return SessionRow(connection, row, _PassedJobs(connection)) if row else None
+    if row is None or row[1] in hidden:
+        return None
+    return SessionRow(connection, row, _PassedJobs(connection), hidden)
 
 
 def _says_something(text: str) -> bool:
@@ -367,11 +415,11 @@ def _has_acted(connection: SqlConnection, session_id: str) -> bool:
     )
 
 
-def _last_commit(connection: SqlConnection, session_id: str) -> SessionEntry | None:
+def _last_commit(connection: SqlConnection, session_id: str, left_out: Collection[int]) -> SessionEntry | None:
     row = connection.execute(
         "SELECT id, timestamp, content, metadata FROM observations WHERE session_id = ? AND +obs_type = 'git_commit'"
-        " ORDER BY timestamp DESC, id DESC LIMIT 1",
-        (session_id,),
+        " AND id NOT IN (SELECT value FROM json_each(?)) ORDER BY timestamp DESC, id DESC LIMIT 1",
+        (session_id, json.dumps(list(left_out))),
     ).fetchone()
     if row is None:
         return None

@@ -14,7 +14,7 @@ from nudge import limits
 from nudge.errors import Invalid, NotFound
 from nudge.history.event import COLUMNS, observation, placeholders
 from nudge.history.observations import FILE_CHANGES, SESSION_TYPES
-from nudge.history.sessions import intent_of, summary_of
+from nudge.history.sessions import intent_of, summary_of, without_hidden
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _ALWAYS = -(2**62), 2**62
 _NONE: frozenset[str] = frozenset()
 _SHOWN = "coalesce(project NOT IN (SELECT value FROM json_each(?)), 1)"
+_SESSION_SHOWN = _SHOWN.replace("project", "(SELECT project FROM sessions WHERE id = session_id)", 1)
 
 
 def get(connection: SqlConnection, ids: Sequence[int], *, hidden: frozenset[str] = _NONE) -> list[dict[str, Any]]:
@@ -127,7 +128,7 @@ def trace(
         "project": row[0],
         "started_at": row[1],
         "ended_at": row[2],
-        "summary": summary_of(connection, session_id, row[3]),
+        "summary": summary_of(connection, session_id, row[3], hidden),
         "prompts": _prompts(connection, session_id, window, limit, hidden),
         "injections": _injections(connection, session_id, window),
         **({"more": True} if more else {}),
@@ -247,14 +248,15 @@ def _injections(connection: SqlConnection, session_id: str, window: tuple[int, i
     return [{"id": row[0], "timestamp": row[1], "items": json.loads(row[2]), "text": row[3]} for row in rows]
 
 
-def injected_as(connection: SqlConnection, identity: int | str) -> dict[str, Any]:
+def injected_as(connection: SqlConnection, identity: int | str, *, hidden: frozenset[str] = _NONE) -> dict[str, Any]:
     """Return whether a hint (`api/test`), a note (`m12`) or an observation (its id) was injected: its last section, the
     tokens of its line at four characters each, and the latest sessions that got it."""
     rows = connection.execute(
         "SELECT i.session_id, i.timestamp, i.text, item.key FROM injections AS i, json_each(i.items) AS item"
         " WHERE instr(i.items, ?) AND (item.value = ?2 OR json_extract(i.items, item.fullkey || '.id') = ?2)"
+        f" AND {_SESSION_SHOWN.replace('?', '?4')}"
         " ORDER BY i.timestamp DESC, i.id DESC LIMIT ?3",
-        (str(identity), identity, limits.MAX_INJECTED_SESSIONS),
+        (str(identity), identity, limits.MAX_INJECTED_SESSIONS, json.dumps(sorted(hidden))),
     ).fetchall()
     return {
         **injected_line(*(rows[0][2:] if rows else ("", 0))),
@@ -309,7 +311,8 @@ def file_history(
     for row in latest:
         by_session.setdefault(row[0], []).insert(0, row)
     more = {"more": True} if len(rows) > limit else {}
-    return {"file_path": file_path, "sessions": [_touches(connection, *item) for item in by_session.items()], **more}
+    sessions = [_touches(connection, *item, hidden=hidden) for item in by_session.items()]
+    return {"file_path": file_path, "sessions": sessions, **more}
 
 
 def _rows_of_path(connection: SqlConnection, path: str, window: tuple[int, int], limit: int) -> list[Row]:
@@ -326,16 +329,22 @@ def _rows_of_path(connection: SqlConnection, path: str, window: tuple[int, int],
     return rows
 
 
-def _touches(connection: SqlConnection, session_id: str, rows: list[Row]) -> dict[str, Any]:
+def _touches(connection: SqlConnection, session_id: str, rows: list[Row], *, hidden: frozenset[str]) -> dict[str, Any]:
+    """What a session did with the file. Of a session in a hidden project, neither the project nor what was asked."""
     project, started_at, summary = connection.execute(
         "SELECT project, started_at, summary FROM sessions WHERE id = ?", (session_id,)
     ).fetchone()
+    touches = [_touch(row) for row in rows]
+    intent = intent_of(connection, session_id) if summary is None else json.loads(summary).get("intent")
+    if project in hidden:
+        project = intent = None
+        touches = [{**touch, "prompt_content": None} for touch in touches]
     return {
         "session_id": session_id,
         "project": project,
         "started_at": started_at,
-        "summary_intent": intent_of(connection, session_id) if summary is None else json.loads(summary).get("intent"),
-        "touches": [_touch(row) for row in rows],
+        "summary_intent": intent,
+        "touches": touches,
     }
 
 
@@ -380,16 +389,16 @@ def sessions(
         " ORDER BY started_at DESC, id LIMIT ?3 OFFSET ?4",
         (project, prefix, limit, offset, json.dumps(sorted(hidden)), *(SESSION_TYPES if nonempty else ())),
     ).fetchall()
-    return [_session(connection, row) for row in rows]
+    return [_session(connection, row, hidden) for row in rows]
 
 
-def _session(connection: SqlConnection, row: Row) -> dict[str, Any]:
+def _session(connection: SqlConnection, row: Row, hidden: frozenset[str]) -> dict[str, Any]:
     names = ("session_id", "project", "repo", "cwd", "client", "started_at", "ended_at")
     return {
         **dict(zip(names, row, strict=False)),
         "last_event_at": row[9],
         "observation_count": row[8],
-        "summary": summary_of(connection, row[0], row[7]),
+        "summary": summary_of(connection, row[0], row[7], hidden),
     }
 
 
@@ -402,14 +411,18 @@ _EXPORTED = {
 _JSON_FIELDS = ("summary", "metadata", "items")
 
 
-def export(connection: SqlConnection, after: str | None = None) -> dict[str, Any]:
+def export(connection: SqlConnection, after: str | None = None, *, hidden: frozenset[str] = _NONE) -> dict[str, Any]:
     """Return one page of all rows, and as `next` the value of `after` for the next page, None at the end. A page has
     the rows that fit into PAGE_BYTES, and at least one."""
     kind, start = _parse_position(after)
     table, columns = _EXPORTED[kind]
     limit, room = limits.EXPORT_PAGE, limits.PAGE_BYTES
     rows: list[Row] = []
-    cursor = connection.execute(f"SELECT {columns} FROM {table} WHERE id > ? ORDER BY id LIMIT ?", (start, limit))
+    shown = _SHOWN if "project" in columns else _SESSION_SHOWN
+    cursor = connection.execute(
+        f"SELECT {columns} FROM {table} WHERE {shown} AND id > ? ORDER BY id LIMIT ?",
+        (json.dumps(sorted(hidden)), start, limit),
+    )
     for row in cursor:
         room -= sum(len(value) for value in row if isinstance(value, str))
         if room < 0 and rows:
@@ -417,7 +430,10 @@ def export(connection: SqlConnection, after: str | None = None) -> dict[str, Any
         rows.append(row)
     is_cut = room < 0 or len(rows) == limit
     next_page = f"{kind}:{rows[-1][0]}" if is_cut else _next_kind(kind)
-    return {"rows": [_exported(kind, columns.split(", "), row) for row in rows], "next": next_page}
+    exported = [_exported(kind, columns.split(", "), row) for row in rows]
+    for row in exported if kind == "session" and hidden else ():
+        row["summary"] = row["summary"] and without_hidden(connection, row["id"], row["summary"], hidden)
+    return {"rows": exported, "next": next_page}
 
 
 def _parse_position(after: str | None) -> tuple[str, Any]:

@@ -305,7 +305,7 @@ class CallQueue:
 class Client:
     """Calls operations of this machine's PRIMARY, and starts one if the call allows it."""
 
-    __slots__ = ("_autostart", "_directory", "_env", "_environ", "_port")
+    __slots__ = ("_autostart", "_context", "_directory", "_env", "_environ", "_port")
 
     def __init__(
         self,
@@ -314,13 +314,14 @@ class Client:
         env: Mapping[str, str] | None = None,
         port: int | None = None,
         autostart: bool = True,
+        context: Mapping[str, Any] | None = None,
     ) -> None:
         """`environ` says where the server is. `env` has the variables that scopes are compared with; by default the
-        same."""
+        same. `context` is the caller's in calls that name none."""
         self._environ, self._env = environ, environ if env is None else env
         self._directory = paths.runtime_dir(environ)
         self._port = port
-        self._autostart = autostart
+        self._autostart, self._context = autostart, context
 
     def call(
         self,
@@ -335,7 +336,11 @@ class Client:
 
         `context` is the caller's, for operations whose parameters have a context of their own. `timeout` is in seconds
         for one PRIMARY, by default the operation's."""
-        caller = {"door": "cli", "client": "cli", "env": {}, **({"context": context} if context else {})}
+        from nudge.core.visibility import VARIABLES  # late: it loads the settings, which a hook reads in another way
+
+        env = requested_env(self._env, VARIABLES)
+        context = context or self._context
+        caller = {"door": "cli", "client": "cli", "env": env, **({"context": context} if context else {})}
         request = Request(op, params, caller, timeout=timeout)
         calls = CallQueue(self._directory, self._env, lambda: self._connect(start and self._autostart))
         try:

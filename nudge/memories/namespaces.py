@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from nudge import limits
 from nudge.context import is_project
+from nudge.core.visibility import EVERYTHING, Visibility
 from nudge.errors import Invalid
 from nudge.memories.note import GLOBAL, TIERS
 from nudge.memories.store import LIVE, SqlConnection, placeholders
@@ -29,19 +30,23 @@ def names(connection: SqlConnection) -> list[str]:
     return sorted(namespaces)
 
 
-def find(connection: SqlConnection, name: str, here: str | None = None, private: Collection[str] = ()) -> str:
-    """Return the namespace that a caller's name stands for, to read or to write: the caller's repo `here`, else the
-    namespace of exactly this name, else the one repo with this short name. A name that no namespace has is returned
-    unchanged.
+def find_named(connection: SqlConnection, name: str | None, visible: Visibility) -> str | None:
+    """Like `find`, for a name that the caller need not give."""
+    return None if name is None else find(connection, name, visible)
 
-    Raises Invalid with the candidates when there are several. Namespaces of `private` projects are never suggested:
-    they must be named in full where another namespace has the same short name."""
-    if here is not None and is_project(here, name.casefold()):
-        return here
+
+def find(connection: SqlConnection, name: str, visible: Visibility = EVERYTHING) -> str:
+    """Return the namespace that a caller's name stands for, to read or to write: the caller's repo, else the namespace
+    of exactly this name, else the one repo with this short name. A name that no namespace has is returned unchanged.
+
+    Raises Invalid with the candidates when there are several. Namespaces of private projects are never suggested: they
+    must be named in full where another namespace has the same short name."""
+    if visible.here is not None and is_project(visible.here, name.casefold()):
+        return visible.here
     if name == GLOBAL or _exists(connection, name):
         return name
     alike = [namespace for namespace in names(connection) if is_project(namespace.casefold(), name.casefold())]
-    shown = [namespace for namespace in alike if not is_private(namespace, private)]
+    shown = [namespace for namespace in alike if not visible.is_private(namespace)]
     if len(shown) > 1:
         listed = ", ".join(quote_name(namespace, limits.MAX_NAMESPACE_BYTES) for namespace in shown[:20])
         raise Invalid(f"{name} matches {len(shown)} namespaces; name one of {listed}", field="namespace")
@@ -57,19 +62,9 @@ def _exists(connection: SqlConnection, name: str) -> bool:
     )
 
 
-def is_private(namespace: str, private: Iterable[str]) -> bool:
-    """Whether the namespace is one of the private projects, whose names are in lower case."""
-    return any(is_project(namespace.casefold(), name) for name in private)
-
-
-def private_names(connection: SqlConnection, private: Iterable[str], *shown: str | None) -> tuple[str, ...]:
-    """Return the namespaces of private projects, except those in `shown`."""
-    private = list(private)
-    return tuple(
-        namespace
-        for namespace in (names(connection) if private else ())
-        if namespace not in shown and is_private(namespace, private)
-    )
+def find_hidden(connection: SqlConnection, visible: Visibility) -> tuple[str, ...]:
+    """Return the namespaces that the caller may not see."""
+    return tuple(sorted(visible.hidden(names(connection)))) if visible.private else ()
 
 
 def counts(connection: SqlConnection, now: float, hidden: Sequence[str] = ()) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ import os
 from nudge import config, context, limits, paths, streams
 from nudge.clients import registry
 from nudge.clock import boot_seconds
+from nudge.core.visibility import VARIABLES
 from nudge.errors import NudgeError
 from nudge.ipc import protocol, spawn
 from nudge.ipc.client import CallQueue, Request
@@ -96,6 +97,7 @@ class Proxy:
         self._pipe, self._settings, self._directory, self._environ = pipe, settings, directory, environ
         self._flags = flags or {}
         self._calls = CallQueue(directory, environ, self._connect)
+        self._calls.env_names |= VARIABLES
         self._membership = Flock(os.path.join(directory, paths.MEMBERS))
         self._client = client or StdioClient(_utf8(settings.tools), _utf8(environ.get("AI_AGENT") or "mcp"))
         self._first_connection: Connection | None = None

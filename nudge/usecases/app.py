@@ -37,6 +37,7 @@ from nudge.usecases.staging import Transfers
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
 _SLICE = 0.001  # seconds of work before the event loop gets its turn
+_PRIVATE = "private_projects"
 
 
 class UnknownMethod(NudgeError):
@@ -467,8 +468,22 @@ class StopResult(Result):
     kept: int = 0
 
 
-async def status(app: App, _params: NoParams, _call: Call) -> Any:
-    return app.describe()
+async def status(app: App, _params: NoParams, call: Call) -> Any:
+    """What the server reports about itself. Only a user at a terminal is told the names of private projects."""
+    report = app.describe()
+    return report if call.door == "cli" else _without_private_names(report)
+
+
+def _without_private_names(report: dict[str, Any]) -> dict[str, Any]:
+    settings, members = dict(report.get("settings") or {}), report.get("members") or ()
+    if _PRIVATE in settings:
+        settings[_PRIVATE] = f"{settings[_PRIVATE].count(',') + 1} (named at a terminal: nudge status)"
+    kept = [{**member, "differs": _other_differences(member)} if "differs" in member else member for member in members]
+    return {**report, "settings": settings, "members": kept}
+
+
+def _other_differences(member: dict[str, Any]) -> list[str]:
+    return [line for line in member["differs"] if _PRIVATE not in line.split(" (")[0].lower().replace("-", "_")]
 
 
 async def stop(app: App, params: Stop, _call: Call) -> Any:

@@ -23,7 +23,7 @@ from nudge.memories.store import NoteFilter
 from nudge.text import quote, quote_name, quote_titled
 from nudge.usecases.app import App
 from nudge.usecases.call import Call, InContext, Result, Text
-from nudge.usecases.memories import caller_namespace
+from nudge.usecases.visibility import visible_to
 from nudge.words import split_words, stem
 
 ContextType = Literal["values", "experiences", "notes", "hints", "facts"]
@@ -67,7 +67,7 @@ class _ContextSection:
 async def assemble_context(app: App, params: AssembleContext, call: Call) -> Any:
     """Return only what the prompt is about, by the same threshold as for a hook. The notes are not touched."""
     types = list(dict.fromkeys(params.context_types or _TITLES))
-    namespace, now = await caller_namespace(params, call), app.now()
+    namespace, now = (await visible_to(app, call, params)).here, app.now()
     sections = {kind: await _hints(app, params, call) if kind == "hints" else [] for kind in types}
 
     def read(connection: sqlite3.Connection) -> None:

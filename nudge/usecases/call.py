@@ -23,7 +23,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from nudge import limits
 from nudge.clients import registry
-from nudge.context import NO_CONTEXT, Context, project_of, resolve
+from nudge.context import NO_CONTEXT, Context, resolve
+from nudge.core.visibility import VARIABLES, Visibility
 from nudge.errors import Invalid
 from nudge.text import to_unicode
 
@@ -33,6 +34,8 @@ _V = TypeVar("_V")
 Door = Literal["cli", "mcp", "hook", "http"]
 
 _SESSION_VARIABLES = registry.session_variables()
+_OWN_VARIABLES = frozenset(_SESSION_VARIABLES) | VARIABLES
+"""Asked for together: a caller is asked once for a call."""
 UNLISTED = "x-unlisted"
 """In the schema of a parameter: tools take it, but their lists do not name it."""
 ANONYMOUS = "anonymous"
@@ -100,7 +103,7 @@ class Call:
     def env_values(self, names: frozenset[str]) -> dict[str, str | None] | None:
         """The caller's values of these variables, or None when it cannot be asked; raises EnvNeeded when it can."""
         if self.env is not None and names - self.env.keys():
-            raise EnvNeeded(names)
+            raise EnvNeeded(names if names.isdisjoint(_OWN_VARIABLES) else names | _OWN_VARIABLES)
         return self.env
 
 
@@ -124,6 +127,11 @@ Project = Annotated[
 class Params(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, defer_build=True)
 
+    def caller_context(self, call: Call) -> Context:
+        """Where the caller is: what its parameter `context` says, completed by what the interface knows."""
+        given = getattr(self, "context", None)
+        return Context.parse(given).with_defaults(call.context) if isinstance(given, dict) else call.context
+
 
 class Result(BaseModel):
     model_config = ConfigDict(defer_build=True)
@@ -138,19 +146,9 @@ class InContext(Params):
 
     context: dict[str, Any] | None = None
 
-    def caller_context(self, call: Call) -> Context:
-        return Context.parse(self.context).with_defaults(call.context)
-
-    def caller_project(self, call: Call) -> str | None:
-        """The project where the caller is. Reads the caller's directory when its context names neither project nor
-        repo."""
-        context = self.caller_context(call)
-        project = context.project or (project_of(context.repo, None) if context.repo else None)
-        return project or (resolve(context.cwd).project if context.cwd else None)
-
-    def chosen_project(self, project: str | None, call: Call) -> str | None:
+    def chosen_project(self, visible: Visibility) -> str | None:
         """The parameter `project` when the caller gives it, null for all; otherwise the caller's own."""
-        return project if "project" in self.model_fields_set else self.caller_project(call)
+        return getattr(self, "project", None) if "project" in self.model_fields_set else visible.here
 
 
 def parse_params(model: Any, params: dict[str, Any]) -> Any:

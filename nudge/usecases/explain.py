@@ -12,12 +12,13 @@ from pydantic import Field, WithJsonSchema
 
 from nudge import limits
 from nudge.context import Context, is_project
+from nudge.core.visibility import Visibility
 from nudge.errors import Invalid
 from nudge.hints import ranking
 from nudge.hints.fields import copy_json
 from nudge.hints.model import Hint
 from nudge.hints.scope import Verdict
-from nudge.history import facts, views
+from nudge.history import facts, projects, views
 from nudge.history.search import explain_observations
 from nudge.memories import explain as explaining
 from nudge.memories import store as notes
@@ -30,8 +31,9 @@ from nudge.text import mask
 from nudge.usecases.app import App
 from nudge.usecases.call import Call, InContext, Result
 from nudge.usecases.history import Search, search_options
-from nudge.usecases.memories import Visible
+from nudge.usecases.memories import note_filter
 from nudge.usecases.memory_models import AnyNoteId, Filters, Limit
+from nudge.usecases.visibility import visible_to
 
 _NO_QUERY = "at least one of query or ids is required"
 
@@ -71,22 +73,22 @@ class ExplainResult(Result):
 async def explain(app: App, params: Explain, call: Call) -> Any:
     """Explain notes, hints and facts. A request that names nothing, or cannot be searched for, is answered with errors
     in the envelope."""
-    request = _ExplainRequest(params, app.now())
+    visible = await visible_to(app, call, params)
+    request = _ExplainRequest(params, app.now(), visible)
     variants = [variant for name in request.names for variant in _variants(app, name, params, call, request)]
-    visible = await Visible.to(app, call)
 
     def read(connection: sqlite3.Connection | None) -> dict[str, Any]:
         explanations: list[NoteExplanation] = []
-        is_resolved = connection is not None and request.resolve_project(connection, visible)
+        is_resolved = connection is not None and request.resolve_project(connection)
         if connection is not None and is_resolved:
-            explanations = request.notes(connection, visible)
+            explanations = request.notes(connection)
         learned = request.facts(connection if is_resolved else None)
-        pack = connection if params.include_pack_context else None
+        pack = _PackContext(connection if params.include_pack_context else None, visible)
         return request.envelope(
             [
-                *(request.note_item(one, _pack_context(pack, f"m{one.note.id}")) for one in explanations),
-                *(request.hint_item(one, _pack_context(pack, one.name)) for one in variants),
-                *(request.fact_item(one, rank, _pack_context(pack, one.id)) for rank, one in enumerate(learned, 1)),
+                *(request.note_item(one, pack.of(f"m{one.note.id}")) for one in explanations),
+                *(request.hint_item(one, pack.of(one.name)) for one in variants),
+                *(request.fact_item(one, rank, pack.of(one.id)) for rank, one in enumerate(learned, 1)),
             ]
         )
 
@@ -146,8 +148,8 @@ def _load_facts(connection: sqlite3.Connection, project: str | None, now: float)
 class _ExplainRequest:
     """One request: what it asks for, and the errors found in it."""
 
-    def __init__(self, params: Explain, now: float) -> None:
-        self._params, self.now = params, now
+    def __init__(self, params: Explain, now: float, visible: Visibility) -> None:
+        self._params, self.now, self.visible = params, now, visible
         self.errors: list[dict[str, str]] = []
         self.missing: list[int] = []
         self.query = _query(params, self.errors)
@@ -163,11 +165,11 @@ class _ExplainRequest:
     def needs_database(self) -> bool:
         return bool(self.query or self.ids or self._params.include_pack_context or self.project)
 
-    def resolve_project(self, connection: sqlite3.Connection, visible: Visible) -> bool:
+    def resolve_project(self, connection: sqlite3.Connection) -> bool:
         """Find the project by its short name; False, with an error in `errors`, when several projects have that
         name."""
         try:
-            self._where = visible.filter(connection, Filters(namespace=self.project))
+            self._where = note_filter(connection, self.visible, Filters(namespace=self.project))
         except Invalid as refused:
             self.errors.append(error(INVALID_ARGUMENT, refused.message, "project"))
             self.missing = self.ids
@@ -175,7 +177,7 @@ class _ExplainRequest:
         self.project = self._where.namespaces[0] if self._where.namespaces else None
         return True
 
-    def notes(self, connection: sqlite3.Connection, visible: Visible) -> list[NoteExplanation]:
+    def notes(self, connection: sqlite3.Connection) -> list[NoteExplanation]:
         """The query's results by rank, then the other ids in the order of the request."""
         query, now = self.query, self.now
         matches = [] if query is None else recall(connection, query, self._where, self._params.limit, now)
@@ -184,7 +186,7 @@ class _ExplainRequest:
         by_id = {
             note_id: note
             for note_id, note in notes.get_many(connection, possible, now).items()
-            if not visible.hides(note.draft.namespace, named=self.project)
+            if self.visible.shows(note.draft.namespace, self.project)
         }
         words = matched_words(connection, query, [*(match.note for match in matches), *by_id.values()])
         explanations = [
@@ -192,7 +194,7 @@ class _ExplainRequest:
             for rank, match in enumerate(matches, 1)
         ]
         others = [note for note_id, note in by_id.items() if note_id not in ranked]
-        scores = scores_of(connection, query, others, words, matches, now, here=visible.here)
+        scores = scores_of(connection, query, others, words, matches, now, here=self.visible.here)
         for note_id in self.ids:
             note = by_id.get(note_id)
             if note is None:
@@ -208,8 +210,8 @@ class _ExplainRequest:
         error."""
         texts = [*([self._params.query] if self._params.query else ()), *self.unknown_names]
         learned = _load_facts(connection, self.project, self.now) if texts and connection is not None else ()
-        visible = [one for one in learned if one.project not in self._where.hidden]
-        matching = [one for one in visible if any(map(one.is_about, texts))]
+        shown = (one for one in learned if self.visible.shows(one.project, self.project))
+        matching = [one for one in shown if any(map(one.is_about, texts))]
         for name in self.unknown_names:
             if not any(one.is_about(name) for one in matching):
                 self.errors.append(error(NOT_FOUND, f"there is no hint {mask(name)}", "names"))
@@ -312,7 +314,7 @@ def _query(params: Explain, errors: list[dict[str, str]]) -> str | None:
 def _variants(app: App, name: str, params: Explain, call: Call, request: _ExplainRequest) -> list[_Variant]:
     """All variants of a hint: those that apply here by rank, then the others."""
     store, now = app.session.store, request.now
-    held = next(store.find_named(name, now), [])
+    held = [hint for hint in next(store.find_named(name, now), []) if request.visible.shows_scope(hint.scope.wire)]
     env_names = frozenset(variable for hint in held for variable in hint.scope.env_names)
     context = call.merge_context(Context.parse(params.context), env_names)
     if not held and name != request.query:
@@ -328,8 +330,18 @@ def _variants(app: App, name: str, params: Explain, call: Call, request: _Explai
     ]
 
 
-def _pack_context(connection: sqlite3.Connection | None, identity: int | str) -> dict[str, Any] | None:
-    return None if connection is None else views.injected_as(connection, identity)
+class _PackContext:
+    """Whether and where something was injected, in the sessions that the caller may see; without a connection nobody
+    asked for it."""
+
+    def __init__(self, connection: sqlite3.Connection | None, visible: Visibility) -> None:
+        self._connection = connection
+        self._hidden = frozenset() if connection is None else projects.find_hidden(connection, visible)
+
+    def of(self, identity: int | str) -> dict[str, Any] | None:
+        if self._connection is None:
+            return None
+        return views.injected_as(self._connection, identity, hidden=self._hidden)
 
 
 # The history
@@ -342,12 +354,12 @@ class ExplainSearch(Search):
 
 async def explain_search(app: App, params: ExplainSearch, call: Call) -> Any:
     """The observations that `search` finds, in the same order and the same envelope as notes."""
-    now = app.now()
+    now, visible = app.now(), await visible_to(app, call, params)
 
     def read(connection: sqlite3.Connection) -> dict[str, Any]:
-        options = search_options(connection, params, call, app)
+        options = search_options(connection, params, visible)
         rows = explain_observations(connection, params.query, **options, limit=params.limit, now=now)
-        pack = connection if params.include_pack_context else None
+        pack = _PackContext(connection if params.include_pack_context else None, visible)
         items = [
             explaining.item_of(
                 identity=row["id"],
@@ -359,7 +371,7 @@ async def explain_search(app: App, params: ExplainSearch, call: Call) -> Any:
                 rank=rank,
                 score=parts,
                 matches={"query_terms": words, "project_match": options["project"] and True},
-                pack_context=_pack_context(pack, row["id"]),
+                pack_context=pack.of(row["id"]),
             )
             for rank, (row, parts, words) in enumerate(rows, params.offset + 1)
         ]

@@ -18,6 +18,7 @@ from nudge.text import mask
 from nudge.usecases import freshness
 from nudge.usecases.app import App
 from nudge.usecases.call import Call, ContextParam, Params, Result, SameContext
+from nudge.usecases.visibility import visible_hints
 
 _SCAN_CONFIDENCE = 0.4  # hints that a user or an agent sets count for more
 _META = (
@@ -194,7 +195,9 @@ def _with_repo_scope(meta: dict[str, Any] | None, call: Call) -> tuple[dict[str,
 async def get_hint(app: App, params: GetHint, call: Call) -> Any:
     store = app.session.store
     context = call.merge_context(Context.parse(params.context), store.env_names(params.component, params.key))
-    result = await _or_previous(app, app.in_slices(store.get(app.now(), params.component, params.key, context)))
+    visible = await visible_hints(app, call, params)
+    steps = store.get(app.now(), params.component, params.key, context, visible)
+    result = await _or_previous(app, app.in_slices(steps))
     if "basis" in result:
         (result,) = await _mark_stale([result], context, call)
     return result
@@ -234,6 +237,7 @@ async def query(app: App, params: Query, call: Call) -> Any:
         regex=params.regex,
         context=context,
         limit=params.limit,
+        visible=await visible_hints(app, call, params),
     )
     result = await (app.in_slices(steps) if params.regex is None else app.in_thread(steps))
     store.mark_returned(result["hints"], app.now())
@@ -264,6 +268,7 @@ async def _bump(app: App, params: Bump, call: Call) -> Any:
         params.delta,
         scope=params.scope,
         only_here=params.context is not None,
+        visible=await visible_hints(app, call, params),
     )
     decision = await app.in_slices(steps)
     return app.commit(decision, call)
@@ -274,7 +279,9 @@ async def delete_hint(app: App, params: DeleteHint, call: Call) -> Any:
 
 
 async def _delete(app: App, params: DeleteHint, call: Call) -> Any:
-    return app.commit(app.session.store.decide_delete(app.now(), params.component, params.key, params.scope), call)
+    visible = await visible_hints(app, call, params)
+    decision = app.session.store.decide_delete(app.now(), params.component, params.key, params.scope, visible=visible)
+    return app.commit(decision, call)
 
 
 async def list_components(app: App, params: ListComponents, call: Call) -> Any:
@@ -282,7 +289,8 @@ async def list_components(app: App, params: ListComponents, call: Call) -> Any:
     context = None
     if params.component is not None or params.context is not None:
         context = call.merge_context(Context.parse(params.context), store.env_names(params.component))
-    result = await app.in_slices(store.list_components(app.now(), params.component, context, params.offset))
+    visible = await visible_hints(app, call, params)
+    result = await app.in_slices(store.list_components(app.now(), params.component, context, params.offset, visible))
     return await _with_previous_note(app, result)
 
 

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, Field, WithJsonSchema
 
 from nudge import limits
 from nudge.context import resolve
+from nudge.core.visibility import EVERYTHING, Visibility
 from nudge.errors import Invalid, StorageFailed
 from nudge.history import projects, store, views
 from nudge.history.purge import Conditions, count_observations, purge_observations
@@ -98,12 +99,12 @@ class Sessions(InContext):
     offset: Offset = 0
 
 
-class Pin(Params):
+class Pin(OneProject):
     ids: list[Whole]
     pinned: bool = True
 
 
-class PurgeParams(Params):
+class PurgeParams(InContext):
     """An observation must meet every condition that is given; `older_than` is in days."""
 
     before: Before = None
@@ -120,7 +121,7 @@ class Backup(Params):
     path: Annotated[Text | None, Field(description="absolute; default: beside the database")] = None
 
 
-class ExportHistory(Params):
+class ExportHistory(OneProject):
     after: Annotated[Text | None, Field(description="`next` of the previous page")] = None
 
 
@@ -193,19 +194,18 @@ class ExportHistoryResult(Result):
 
 
 async def search(app: App, params: Search, call: Call) -> Any:
-    now = app.now()
+    now, visible = app.now(), await visible_to(app, call, params)
 
     def read(connection: sqlite3.Connection) -> list[dict[str, Any]]:
-        options = search_options(connection, params, call, app)
+        options = search_options(connection, params, visible)
         return search_observations(connection, params.query, **options, limit=params.limit + 1, now=now)
 
     return _page(await app.read_history(read), params.limit, call)
 
 
-def search_options(connection: sqlite3.Connection, params: Search, call: Call, app: App) -> dict[str, Any]:
+def search_options(connection: sqlite3.Connection, params: Search, visible: Visibility) -> dict[str, Any]:
     """What a search looks at, and in which order."""
-    project = projects.find(connection, params.chosen_project(params.project, call))
-    here = params.caller_project(call)
+    project = projects.find(connection, params.chosen_project(visible), visible)
     return {
         "project": project,
         "obs_type": params.obs_type,
@@ -213,15 +213,16 @@ def search_options(connection: sqlite3.Connection, params: Search, call: Call, a
         "after": params.after,
         "order_by": params.order_by,
         "offset": params.offset,
-        "hidden": projects.find_hidden(connection, _private(app, call), here) if project is None else frozenset(),
+        "hidden": projects.find_hidden(connection, visible) if project is None else frozenset(),
     }
 
 
 async def get_observations(app: App, params: GetObservations, call: Call) -> Any:
-    private = _private(app, call)
+    visible = await visible_to(app, call, params)
 
     def read(connection: sqlite3.Connection) -> list[dict[str, Any]]:
-        rows = views.get(connection, params.ids, hidden=_hidden(connection, private, params, call))
+        hidden = projects.find_hidden(connection, visible, params.project)
+        rows = views.get(connection, params.ids, hidden=hidden)
         projects.Names(connection).show(rows)
         return rows
 
@@ -229,10 +230,10 @@ async def get_observations(app: App, params: GetObservations, call: Call) -> Any
 
 
 async def timeline(app: App, params: Timeline, call: Call) -> Any:
-    private = _private(app, call)
+    visible = await visible_to(app, call, params)
 
     def read(connection: sqlite3.Connection) -> dict[str, Any]:
-        hidden = _hidden(connection, private, params, call)
+        hidden = projects.find_hidden(connection, visible, params.project)
         around = views.timeline(connection, params.anchor, params.before, params.after, hidden=hidden)
         projects.Names(connection).show([*around["before"], around["anchor"], *around["after"]])
         return around
@@ -241,11 +242,11 @@ async def timeline(app: App, params: Timeline, call: Call) -> Any:
 
 
 async def recent_context(app: App, params: RecentContext, call: Call) -> Any:
-    now, private = app.now(), _private(app, call)
+    now, visible = app.now(), await visible_to(app, call, params)
 
     def read(connection: sqlite3.Connection) -> list[dict[str, Any]]:
-        project = projects.find(connection, params.chosen_project(params.project, call))
-        hidden = projects.find_hidden(connection, private, params.caller_project(call), project)
+        project = projects.find(connection, params.chosen_project(visible), visible)
+        hidden = projects.find_hidden(connection, visible, project)
         rows = recent_observations(connection, project=project, now=now, limit=params.limit + 1, hidden=hidden)
         projects.Names(connection).show(rows)
         return rows
@@ -255,13 +256,13 @@ async def recent_context(app: App, params: RecentContext, call: Call) -> Any:
 
 async def session_trace(app: App, params: SessionTrace, call: Call) -> Any:
     """The session `last` is the last one of the caller's project that is not empty, as at the terminal."""
-    private = _private(app, call)
+    visible = await visible_to(app, call, params)
 
     def read(connection: sqlite3.Connection) -> dict[str, Any]:
-        hidden = _hidden(connection, private, params, call)
+        hidden = projects.find_hidden(connection, visible, params.project)
         session_id = params.session_id
         if session_id == LAST:
-            here = projects.find(connection, params.project or params.caller_project(call))
+            here = projects.find(connection, params.project or visible.here, visible)
             latest = views.sessions(connection, project=here, nonempty=True, hidden=hidden, limit=1)
             session_id = latest[0]["session_id"] if latest else LAST
         trace = views.trace(connection, session_id, params.before, params.after, params.limit, hidden=hidden)
@@ -275,12 +276,12 @@ async def file_history(app: App, params: FileHistory, call: Call) -> Any:
     """Paths are stored absolute and without `..`; a relative one is taken from the caller's directory. A file of a
     repository has one history in all its clones and worktrees."""
     path = os.path.normpath(os.path.join(call.context.cwd or "", params.file_path))
-    private = _private(app, call)
+    visible = await visible_to(app, call, params)
 
     def read(connection: sqlite3.Connection) -> dict[str, Any]:
         where = resolve(os.path.dirname(path))
         paths = projects.paths_of(connection, path, where.project, where.root)
-        hidden = _hidden(connection, private, params, call)
+        hidden = projects.find_hidden(connection, visible, params.project)
         result = views.file_history(connection, path, params.before, params.after, params.limit, paths, hidden=hidden)
         projects.Names(connection).show(result["sessions"])
         return result
@@ -290,17 +291,17 @@ async def file_history(app: App, params: FileHistory, call: Call) -> Any:
 
 async def sessions(app: App, params: Sessions, call: Call) -> Any:
     """A private project is hidden unless the caller is in it or names it."""
-    private = frozenset[str]() if params.project else _private(app, call)
+    visible = await visible_to(app, call, params)
 
     def read(connection: sqlite3.Connection) -> list[dict[str, Any]]:
         rows = views.sessions(
             connection,
-            project=projects.find(connection, params.project),
+            project=projects.find(connection, params.project, visible),
             prefix=params.session,
             nonempty=params.nonempty,
             limit=params.limit + 1,
             offset=params.offset,
-            hidden=projects.find_hidden(connection, private, params.caller_project(call)),
+            hidden=projects.find_hidden(connection, visible, params.project),
         )
         projects.Names(connection).show(rows)
         return rows
@@ -308,9 +309,15 @@ async def sessions(app: App, params: Sessions, call: Call) -> Any:
     return _page(await app.read_history(read), params.limit, call)
 
 
-async def export_history(app: App, params: ExportHistory, _call: Call) -> Any:
-    """One page of the history; `next` is the `after` of the following one."""
-    return await app.read_history(lambda connection: views.export(connection, params.after))
+async def export_history(app: App, params: ExportHistory, call: Call) -> Any:
+    """One page of the history that the caller may see; `next` is the `after` of the following one."""
+    visible = await visible_to(app, call, params)
+
+    def read(connection: sqlite3.Connection) -> dict[str, Any]:
+        hidden = projects.find_hidden(connection, visible, params.project)
+        return views.export(connection, params.after, hidden=hidden)
+
+    return await app.read_history(read)
 
 
 def _page(rows: list[dict[str, Any]], limit: int, call: Call) -> list[dict[str, Any]] | dict[str, Any]:
@@ -321,34 +328,35 @@ def _page(rows: list[dict[str, Any]], limit: int, call: Call) -> list[dict[str, 
     return {"result": rows[:limit], "more": True} if call.door == "mcp" else rows[:limit]
 
 
-def _private(app: App, call: Call) -> frozenset[str]:
-    """The names of private projects, by the session's settings and the caller's own."""
-    return visible_to(call, app.session.settings).private
-
-
-def _hidden(connection: sqlite3.Connection, private: frozenset[str], params: OneProject, call: Call) -> frozenset[str]:
-    """The identities of private projects that this caller is neither in nor names."""
-    return (
-        projects.find_hidden(connection, private, params.caller_project(call), params.project) if private else private
-    )
-
-
 # Writing
 
 
 async def pin(app: App, params: Pin, call: Call) -> Any:
-    ids = await app.write(call, lambda connection: store.set_pinned(connection, params.ids, params.pinned))
+    visible = await visible_to(app, call, params)
+
+    def write(connection: sqlite3.Connection) -> list[int]:
+        hidden = projects.find_hidden(connection, visible, params.project)
+        shown = [row["id"] for row in views.get(connection, params.ids, hidden=hidden)]
+        return store.set_pinned(connection, shown, params.pinned)
+
+    ids = await app.write(call, write)
     missing = [identity for identity in params.ids if identity not in ids]
     return {"pinned": params.pinned, "ids": ids, "missing": missing}
 
 
 async def purge(app: App, params: PurgeParams, call: Call) -> Any:
     """Count what meets the conditions; with `confirm`, delete it from the database, its log and its index before this
-    returns. The spool is recorded first: its events would come back."""
+    returns. The spool is recorded first: its events would come back. At a terminal private projects are included: what
+    a user deletes must be gone everywhere."""
     _conditions(app, params, params.project)  # raises for invalid conditions before anything is done
+    visible = EVERYTHING if call.door == "cli" else await visible_to(app, call, params)
     waiting = await app.drain()
-    project = await app.read(lambda connection: projects.find(connection, params.project))
-    conditions = _conditions(app, params, project)
+
+    def read(connection: sqlite3.Connection) -> tuple[str | None, frozenset[str]]:
+        project = projects.find(connection, params.project, visible)
+        return project, projects.find_hidden(connection, visible, project)
+
+    conditions = _conditions(app, params, *await app.read(read))
     if not params.confirm:
         counts = await app.database().read(
             lambda connection: count_observations(connection, conditions, match_texts), timeout=None
@@ -367,7 +375,7 @@ async def purge(app: App, params: PurgeParams, call: Call) -> Any:
     }
 
 
-def _conditions(app: App, params: PurgeParams, project: str | None) -> Conditions:
+def _conditions(app: App, params: PurgeParams, project: str | None, hidden: frozenset[str] = frozenset()) -> Conditions:
     return Conditions(
         now=app.now(),
         before=params.before,
@@ -377,6 +385,7 @@ def _conditions(app: App, params: PurgeParams, project: str | None) -> Condition
         obs_type=params.type,
         older_than=params.older_than,
         search=params.search,
+        hidden=hidden,
     )
 
 

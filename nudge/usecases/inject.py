@@ -182,12 +182,12 @@ async def store_injection(
 async def _build(app: App, params: Inject, call: Call) -> Digest:
     """Build the digest from hints, notes and history."""
     names = app.session.store.env_names()
-    visibility = visible_to(call, app.session.settings, names)
+    visible = await visible_to(app, call, params, names)
     context = call.merge_context(Context.parse(params.context), names)
     result = await app.in_slices(app.session.store.query(app.now(), context=context, limit=limits.INJECTION_VARIANTS))
     known_here = app.session.store.drop_unproven(result["hints"], project_of(context.repo, context.cwd))
     hits = await asyncio.to_thread(mark_stale, known_here, context.cwd)
-    options = digest_options(context, visibility, params.session_id, params.source, app.now())
+    options = digest_options(context, visible, params.session_id, params.source, app.now())
 
     def build(connection: sqlite3.Connection | None) -> Digest:
         if connection is None:

@@ -6,11 +6,12 @@ import asyncio
 import sqlite3
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
+from nudge.core.visibility import Visibility
 from nudge.errors import Conflict, Invalid, NotFound, SecretRejected
-from nudge.memories import journal
+from nudge.memories import journal, namespaces
 from nudge.memories.attempts import (
     Attempt,
     Resolution,
@@ -25,7 +26,7 @@ from nudge.security.secrets import find_secret
 from nudge.usecases import session_start
 from nudge.usecases.app import App
 from nudge.usecases.call import ANONYMOUS, Call, NoParams, session_of
-from nudge.usecases.memories import Origin, Visible, caller_namespace, caller_place, fitting, lifetimes_of
+from nudge.usecases.memories import Origin, caller_place, fitting, lifetimes_of, refuse_hidden
 from nudge.usecases.memory_models import (
     Calibrate,
     CheckIn,
@@ -37,6 +38,7 @@ from nudge.usecases.memory_models import (
     StoreMemory,
     UpdateAttempt,
 )
+from nudge.usecases.visibility import visible_to
 
 # Writing
 
@@ -44,13 +46,16 @@ from nudge.usecases.memory_models import (
 async def start(app: App, params: StartAttempt, call: Call) -> Any:
     session = session_of(app.clients, call, params.session_id)
     plan = parse_plan(params.model_dump())
-    origin = Origin(app, call, *await caller_place(params, call))
+    caller = await _caller(app, params, call)
+    origin = Origin(app, call, *await caller_place(params, call), caller.visible)
     fields = StoreMemory(title=plan.goal, content=plan.hypothesis)
     draft = plan_draft(plan, origin.draft(fields, app.now()))
     await _refuse_secrets(app, {"goal": plan.goal, **plan.to_metadata()})
 
     def write(connection: sqlite3.Connection) -> dict[str, Any]:
         complete = _with_session(origin.complete(connection, draft), session)
+        if not params.parallel:
+            caller.refuse_hidden(connection)
         attempt = journal.start(
             connection,
             plan,
@@ -68,13 +73,12 @@ async def start(app: App, params: StartAttempt, call: Call) -> Any:
 
 
 async def update(app: App, params: UpdateAttempt, call: Call) -> Any:
-    session = session_of(app.clients, call, params.session_id)
     changes, note = parse_update(params.model_dump())
-    namespace = await _shared_namespace(session, params, call)
+    caller = await _caller(app, params, call)
     await _refuse_secrets(app, {**changes, "note": note})
 
     def write(connection: sqlite3.Connection) -> dict[str, Any]:
-        attempt = _own(app, connection, params.id, session, namespace, call)
+        attempt = _own(app, connection, params.id, caller)
         updated = journal.update(connection, attempt, changes, note, app.now())
         return {**_acknowledgment(updated), "iteration_count": updated.note.draft.metadata["iteration_count"]}
 
@@ -85,19 +89,18 @@ async def update(app: App, params: UpdateAttempt, call: Call) -> Any:
 
 async def resolve(app: App, params: ResolveAttempt, call: Call) -> Any:
     """Give an attempt its outcome, once; its lesson becomes a note in the same transaction."""
-    session, lifetimes = session_of(app.clients, call, params.session_id), lifetimes_of(app)
+    caller, lifetimes = await _caller(app, params, call), lifetimes_of(app)
     resolution = parse_resolution(params.model_dump())
-    namespace = await _shared_namespace(session, params, call)
     await _refuse_secrets(app, resolution.to_metadata())
 
     def write(connection: sqlite3.Connection) -> dict[str, Any]:
-        attempt = _awaiting_lesson(connection, params.id, session, namespace, resolution)
+        attempt = _awaiting_lesson(connection, params.id, caller, resolution)
         if attempt is None:
-            attempt = _own(app, connection, params.id, session, namespace, call)
+            attempt = _own(app, connection, params.id, caller)
         return resolve_attempt(connection, attempt, resolution, app.now(), lifetimes)
 
     result = await app.write_once(call, write)
-    app.activity.reset(session, app.now())
+    app.activity.reset(caller.session, app.now())
     return result
 
 
@@ -119,10 +122,9 @@ def resolve_attempt(
 
 
 async def get_active(app: App, params: InSession, call: Call) -> Any:
-    session = session_of(app.clients, call, params.session_id)
-    app.activity.see(session, app.now())
-    namespace = await _shared_namespace(session, params, call)
-    attempts = await app.read(lambda connection: journal.open_in_session(connection, session, namespace))
+    caller = await _caller(app, params, call)
+    app.activity.see(caller.session, app.now())
+    attempts = await app.read(caller.open_attempts)
     if not attempts:
         return {"has_active": False}
     several = {"open": [attempt.id for attempt in attempts]} if len(attempts) > 1 else {}
@@ -132,21 +134,23 @@ async def get_active(app: App, params: InSession, call: Call) -> Any:
 async def get_orphaned(app: App, params: GetOrphaned, call: Call) -> Any:
     """Return the latest orphan in the caller's repo; with `adopt`, make the one with that id the caller's. When two
     sessions adopt one, the second gets a Conflict that names the first."""
-    session = session_of(app.clients, call, params.session_id)
-    namespace = await caller_namespace(params, call) or GLOBAL
+    caller = await _caller(app, params, call)
+    namespace = caller.visible.here or GLOBAL
     if params.adopt is not None:
-        return await _adopt(app, params.adopt, session, namespace, call, parallel=params.parallel)
-    app.activity.see(session, app.now())
-    orphans = await app.read(lambda connection: _orphans_here(app, connection, namespace, session))
+        return await _adopt(app, params.adopt, caller, namespace, call, parallel=params.parallel)
+    app.activity.see(caller.session, app.now())
+    orphans = await app.read(lambda connection: _orphans_here(app, connection, namespace, caller.session))
     if not orphans:
         return {"has_orphan": False}
     others = {"others": [attempt.id for attempt in orphans[1:]]} if len(orphans) > 1 else {}
     return {"has_orphan": True, **orphans[0].to_wire(), **others}
 
 
-async def _adopt(app: App, attempt_id: int, session: str, namespace: str, call: Call, *, parallel: bool) -> Any:
+async def _adopt(app: App, attempt_id: int, caller: _Caller, namespace: str, call: Call, *, parallel: bool) -> Any:
+    session = caller.session
+
     def write(connection: sqlite3.Connection) -> dict[str, Any]:
-        attempt = journal.get(connection, attempt_id)
+        attempt = caller.get(connection, attempt_id)
         if call.door != "cli" and attempt.note.draft.namespace != namespace:
             raise NotFound(f"m{attempt_id} is an attempt in another repo", id=attempt_id)
         if attempt.is_open and attempt.session != session and _is_owner_gone(app, connection, attempt):
@@ -188,13 +192,13 @@ async def _selection(
     app: App, params: ListAttempts | Calibrate, call: Call
 ) -> Callable[[sqlite3.Connection], AttemptFilter]:
     """Attempts of the caller's project, or of the one that is named; null means all that the caller may see."""
-    visible, here = await Visible.to(app, call), await caller_namespace(params, call)
-    name = params.project if "project" in params.model_fields_set else here
+    visible = await visible_to(app, call, params)
+    name = params.chosen_project(visible)
     since = None if params.since is None else parse_time(params.since, "since")
 
     def select(connection: sqlite3.Connection) -> AttemptFilter:
-        namespace = visible.namespace(connection, name)
-        hidden = visible.hidden(connection) if namespace is None else ()
+        namespace = namespaces.find_named(connection, name, visible)
+        hidden = namespaces.find_hidden(connection, visible) if namespace is None else ()
         which = AttemptFilter(namespace, since=since, hidden=hidden)
         if isinstance(params, ListAttempts):
             which = replace(which, status=params.outcome, domain=params.domain, session=params.session_id)
@@ -220,8 +224,7 @@ async def should_check_in(app: App, params: CheckIn, call: Call) -> Any:
     count = app.activity.count(session)
     if count < params.frequency:
         return {"should_check_in": False, "tool_count": count}
-    namespace = await _shared_namespace(session, params, call)
-    attempts = await app.read(lambda connection: journal.open_in_session(connection, session, namespace))
+    attempts = await app.read((await _caller(app, params, call)).open_attempts)
     open_attempt = {"id": attempts[0].id} if attempts else {}
     return {"should_check_in": bool(attempts), "tool_count": count, **open_attempt}
 
@@ -250,60 +253,80 @@ def _is_owner_gone(app: App, connection: sqlite3.Connection, attempt: Attempt) -
     return session_start.is_session_gone(connection, attempt.session, attempt.note.updated_at, app.now(), last_seen)
 
 
-async def _shared_namespace(session: str, params: InSession, call: Call) -> str | None:
-    """The namespace whose attempts are the caller's, if it shares its session: all callers without a session of their
-    own are in one, in any repo. None when all attempts of the session are, or the caller is in no known place."""
-    return await caller_namespace(params, call) if session == ANONYMOUS else None
+@dataclass(frozen=True, slots=True)
+class _Caller:
+    """Who calls: its session, and the attempts of that session that are the caller's.
+
+    All callers without a session of their own share one, in any repo: of that, only the attempts in `namespace` are the
+    caller's. It is None when all attempts of the session are, or the caller is in no known place. `is_user`: the user
+    calls, at a terminal."""
+
+    session: str
+    namespace: str | None
+    visible: Visibility
+    is_user: bool
+
+    def open_attempts(self, connection: sqlite3.Connection) -> list[Attempt]:
+        """The open attempts of the session, the latest first."""
+        return list(filter(self._shows, journal.open_in_session(connection, self.session, self.namespace)))
+
+    def latest(self, connection: sqlite3.Connection) -> Attempt | None:
+        attempt = journal.latest_in_session(connection, self.session, self.namespace)
+        return attempt if attempt is not None and self._shows(attempt) else None
+
+    def get(self, connection: sqlite3.Connection, attempt_id: int) -> Attempt:
+        """The attempt with this id, of any session. Raises NotFound."""
+        refuse_hidden(connection, self.visible, [attempt_id])
+        return journal.get(connection, attempt_id)
+
+    def refuse_hidden(self, connection: sqlite3.Connection) -> None:
+        """Raise Conflict for a session that has an open attempt which the caller may not see."""
+        if not all(map(self._shows, journal.open_in_session(connection, self.session, self.namespace))):
+            raise Conflict("this session is at work elsewhere; start one with: start_session")
+
+    def _shows(self, attempt: Attempt) -> bool:
+        return self.visible.shows(attempt.note.draft.namespace)
 
 
-def _own(
-    app: App,
-    connection: sqlite3.Connection,
-    attempt_id: int | None,
-    session: str,
-    namespace: str | None,
-    call: Call,
-) -> Attempt:
-    """The attempt that a call may change: the one with the id, or the only open one of its session, in a namespace if
-    one is given. Raises Conflict for one of another session, unless that session is gone or the user calls at a
-    terminal."""
+async def _caller(app: App, params: InSession, call: Call) -> _Caller:
+    session, visible = session_of(app.clients, call, params.session_id), await visible_to(app, call, params)
+    return _Caller(session, visible.here if session == ANONYMOUS else None, visible, call.door == "cli")
+
+
+def _own(app: App, connection: sqlite3.Connection, attempt_id: int | None, caller: _Caller) -> Attempt:
+    """The attempt that a call may change: the one with the id, or the only open one of the caller's. Raises Conflict
+    for one of another session, unless that session is gone or the user calls at a terminal."""
     if attempt_id is not None:
-        attempt = journal.get(connection, attempt_id)
-        is_allowed = attempt.session == session or call.door == "cli" or _is_owner_gone(app, connection, attempt)
+        attempt = caller.get(connection, attempt_id)
+        is_allowed = attempt.session == caller.session or caller.is_user or _is_owner_gone(app, connection, attempt)
         if not attempt.is_open or not is_allowed:
             raise journal.changed_since(attempt)
         return attempt
-    attempts = journal.open_in_session(connection, session, namespace)
+    attempts = caller.open_attempts(connection)
     if len(attempts) > 1:
         names = ", ".join(f"m{attempt.id}" for attempt in attempts)
         raise Invalid(f"several attempts are open in this session; name one of {names}", field="id")
     if attempts:
         return attempts[0]
-    raise _none_open(connection, session, namespace)
+    raise _none_open(connection, caller)
 
 
 def _awaiting_lesson(
-    connection: sqlite3.Connection,
-    attempt_id: int | None,
-    session: str,
-    namespace: str | None,
-    resolution: Resolution,
+    connection: sqlite3.Connection, attempt_id: int | None, caller: _Caller, resolution: Resolution
 ) -> Attempt | None:
     """The attempt of this session that an exit code resolved with the caller's status and that has no lesson yet; None
     when there is none, or the caller gives no lesson."""
     if attempt_id is not None:
-        attempt: Attempt | None = journal.get(connection, attempt_id)
-    elif journal.open_in_session(connection, session, namespace):
-        attempt = None
+        attempt: Attempt | None = caller.get(connection, attempt_id)
     else:
-        attempt = journal.latest_in_session(connection, session, namespace)
-    if attempt is None or attempt.session != session or not attempt.awaits_lesson:
+        attempt = None if caller.open_attempts(connection) else caller.latest(connection)
+    if attempt is None or attempt.session != caller.session or not attempt.awaits_lesson:
         return None
     return attempt if attempt.status == resolution.status and resolution.lesson is not None else None
 
 
-def _none_open(connection: sqlite3.Connection, session: str, namespace: str | None) -> Conflict | NotFound:
-    latest = journal.latest_in_session(connection, session, namespace)
+def _none_open(connection: sqlite3.Connection, caller: _Caller) -> Conflict | NotFound:
+    latest = caller.latest(connection)
     if latest is not None:
         return journal.changed_since(latest)
     return NotFound("no attempt is open in this session; start one with start_ghap")

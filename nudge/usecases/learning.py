@@ -209,20 +209,16 @@ async def _credit_variant(app: App, hint: Hint, delta: int, project: str | None)
 async def list_facts(app: App, params: ListFacts, call: Call) -> Any:
     """List what was learned in a project, or in all that the caller may see."""
 
+    visible = await visible_to(app, call, params)
+
     def read(connection: sqlite3.Connection) -> list[dict[str, Any]]:
-        project = projects.find(connection, params.project)
-        names = projects.Names(connection)
-        here, cwd = params.caller_project(call), params.caller_context(call).cwd
-        hidden = visible_to(call, app.session.settings).hidden_from(project or here)
+        project = projects.find(connection, params.project, visible)
+        names, here, cwd = projects.Names(connection), visible.here, visible.cwd
         all_facts = facts.load(connection, project)
         is_here = project is not None and here is not None and is_project(project, here)
         rows = _fact_rows(connection, all_facts, project, cwd if is_here else None, app.now())
         rows += [(name, _test_row(test)) for name, test in all_facts.tests.list_frequent()]
-        return [
-            {"project": names.name(name), **row}
-            for name, row in rows
-            if not any(is_project(name, private) for private in hidden)
-        ]
+        return [{"project": names.name(name), **row} for name, row in rows if visible.shows(name, project)]
 
     return {"facts": await app.read(read)}
 
@@ -265,8 +261,10 @@ def _test_row(test: BrokenTest) -> dict[str, Any]:
 async def forget(app: App, params: ForgetFact, call: Call) -> Any:
     """Delete what was learned about a subject; the next failure may teach it again."""
 
+    visible = await visible_to(app, call, params)
+
     def write(connection: sqlite3.Connection) -> dict[str, Any]:
-        project = projects.find(connection, params.project)
+        project = projects.find(connection, params.project, visible)
         return {"project": project, "forgotten": facts.forget(connection, str(project), params.subject)}
 
     result = await app.write_once(call, write)

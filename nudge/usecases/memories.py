@@ -11,6 +11,7 @@ from typing import Any
 from nudge import limits, strict_json
 from nudge.clients.registry import note_source
 from nudge.context import Context, project_of, resolve
+from nudge.core.visibility import EVERYTHING, Visibility
 from nudge.errors import Invalid, NotFound, SecretRejected, StorageFailed
 from nudge.history import views
 from nudge.memories import archive, namespaces, ranking
@@ -60,7 +61,8 @@ _SOURCES = {"cli": "cli", "hook": "hook", "http": "api"}
 
 
 async def store(app: App, params: StoreMemory, call: Call) -> Any:
-    origin = Origin(app, call, *await caller_place(params, call), private=_private(app, call, params.namespace))
+    visible = await visible_to(app, call, params)
+    origin = Origin(app, call, *await caller_place(params, call), visible)
     draft = await checked(app, [origin.draft(params, app.now())])
     now, lifetimes = app.now(), lifetimes_of(app)
 
@@ -72,7 +74,7 @@ async def store(app: App, params: StoreMemory, call: Call) -> Any:
         return {
             **{name: shown[name] for name in _ACKNOWLEDGED if name in shown},
             "potential_contradictions": ranking.similar_titles(connection, note, now),
-            **({} if previous is None else {"previous": previous.to_wire()}),
+            **({} if previous is None else {"previous": shown_note(previous.to_wire(), visible)}),
         }
 
     return await app.write_once(call, write)
@@ -80,8 +82,7 @@ async def store(app: App, params: StoreMemory, call: Call) -> Any:
 
 async def bulk(app: App, params: Bulk, call: Call) -> Any:
     """Store what is valid, all in one transaction, and say what is wrong with the rest."""
-    private = _private(app, call, *(item.get("namespace") for item in params.memories))
-    origin = Origin(app, call, *await caller_place(params, call), private=private)
+    origin = Origin(app, call, *await caller_place(params, call), await visible_to(app, call, params))
     now, lifetimes = app.now(), lifetimes_of(app)
     guard = app.session.settings.secret_guard
     drafts, errors = await asyncio.to_thread(_valid_drafts, origin, params.memories, now, guard)
@@ -120,51 +121,55 @@ def _valid_drafts(
 
 
 async def update(app: App, params: UpdateMemory, call: Call) -> Any:
-    now, lifetimes, visible = app.now(), lifetimes_of(app), await Visible.to(app, call)
+    now, lifetimes, visible = app.now(), lifetimes_of(app), await visible_to(app, call, params)
     changes = parse_changes(params.model_dump(exclude={"id"}, exclude_none=True), now=now)
     if not changes:
-        return await app.read(lambda connection: {"memory": visible.get(connection, params.id, now).to_wire()})
+
+        def read(connection: sqlite3.Connection) -> dict[str, Any]:
+            return {"memory": shown_note(shown_one(connection, visible, params.id, now).to_wire(), visible)}
+
+        return await app.read(read)
     texts = {name: changes.get(name, "") for name in ("title", "content")}
     extra = {name: changes[name] for name in ("tags", "metadata") if name in changes}
     await checked(app, [Draft(**texts, **extra)])
 
     def write(connection: sqlite3.Connection) -> dict[str, Any]:
-        visible.refuse_hidden(connection, [params.id])
-        namespace = visible.namespace(connection, changes.get("namespace"))
+        refuse_hidden(connection, visible, [params.id])
+        namespace = namespaces.find_named(connection, changes.get("namespace"), visible)
         complete = {**changes, "namespace": namespace} if namespace else changes
         note = notes.update(connection, params.id, complete, now, lifetimes)
         merge_new_segments(connection)
-        return {"memory": note.to_wire()}
+        return {"memory": shown_note(note.to_wire(), visible)}
 
     return await app.write_once(call, write)
 
 
 async def delete(app: App, params: OneMemory, call: Call) -> Any:
     """For good: a deleted note is not in the archive."""
-    visible = await Visible.to(app, call)
+    visible = await visible_to(app, call, params)
 
     def write(connection: sqlite3.Connection) -> int:
-        visible.refuse_hidden(connection, [params.id])
+        refuse_hidden(connection, visible, [params.id])
         return notes.delete(connection, params.id, app.now()).id
 
     return {"deleted": True, "id": await app.write_once(call, write)}
 
 
 async def promote(app: App, params: OneMemory, call: Call) -> Any:
-    visible = await Visible.to(app, call)
+    visible = await visible_to(app, call, params)
 
     def write(connection: sqlite3.Connection) -> int:
-        visible.refuse_hidden(connection, [params.id])
+        refuse_hidden(connection, visible, [params.id])
         return notes.promote(connection, params.id, app.now()).id
 
     return {"promoted": True, "id": await app.write_once(call, write)}
 
 
 async def link(app: App, params: Link, call: Call) -> Any:
-    relation, visible = check_relation(params.relation), await Visible.to(app, call)
+    relation, visible = check_relation(params.relation), await visible_to(app, call, params)
 
     def write(connection: sqlite3.Connection) -> bool:
-        visible.refuse_hidden(connection, [params.source_id, params.target_id])
+        refuse_hidden(connection, visible, [params.source_id, params.target_id])
         return notes.link(connection, params.source_id, params.target_id, relation, app.now())
 
     return {"linked": True, "new": await app.write_once(call, write)}
@@ -172,10 +177,10 @@ async def link(app: App, params: Link, call: Call) -> Any:
 
 async def delete_link(app: App, params: DeleteLink, call: Call) -> Any:
     relation = None if params.relation is None else check_relation(params.relation)
-    visible = await Visible.to(app, call)
+    visible = await visible_to(app, call, params)
 
     def write(connection: sqlite3.Connection) -> int:
-        visible.refuse_hidden(connection, [params.source_id, params.target_id])
+        refuse_hidden(connection, visible, [params.source_id, params.target_id])
         return notes.delete_links(connection, params.source_id, params.target_id, relation, app.now())
 
     return {"deleted": await app.write_once(call, write)}
@@ -186,10 +191,10 @@ async def resolve_contradiction(app: App, params: Resolve, call: Call) -> Any:
     winner, loser, lifetimes = params.winner_id, params.loser_id, lifetimes_of(app)
     if winner == loser:
         raise Invalid("must be another note than winner_id", field="loser_id")
-    visible = await Visible.to(app, call)
+    visible = await visible_to(app, call, params)
 
     def write(connection: sqlite3.Connection) -> None:
-        visible.refuse_hidden(connection, [winner, loser])
+        refuse_hidden(connection, visible, [winner, loser])
         notes.resolve(connection, winner, loser, app.now(), lifetimes)
 
     await app.write_once(call, write)
@@ -202,17 +207,17 @@ async def resolve_contradiction(app: App, params: Resolve, call: Call) -> Any:
 async def recall(app: App, params: Recall, call: Call) -> Any:
     """The notes that fit the words best. What is returned is touched, in one transaction; where nothing can be written,
     it is returned all the same."""
-    now, lifetimes, visible = app.now(), lifetimes_of(app), await Visible.to(app, call)
+    now, lifetimes, visible = app.now(), lifetimes_of(app), await visible_to(app, call, params)
 
     def read(connection: sqlite3.Connection) -> tuple[list[ranking.Match], dict[str, Any]]:
-        where = visible.filter(connection, params)
+        where = note_filter(connection, visible, params)
         found = ranking.recall(connection, params.context, where, params.limit, now)
         words = Words.parse(params.context, all_needed=False, field="context")
         return found, {} if found else archive.describe_matches(connection, where, words)
 
     matches, archived = await app.read(read)
     chosen, tokens = _within_budget(matches, params.budget_tokens)
-    rows, more = fitting([match.note.to_row(match.score.total) for match in chosen])
+    rows, more = fitting([shown_note(match.note.to_row(match.score.total), visible) for match in chosen])
     if params.touch and rows:
         try:
             ids = [row["id"] for row in rows]
@@ -225,51 +230,52 @@ async def recall(app: App, params: Recall, call: Call) -> Any:
 
 
 async def search(app: App, params: SearchMemories, call: Call) -> Any:
-    now, visible = app.now(), await Visible.to(app, call)
+    now, visible = app.now(), await visible_to(app, call, params)
 
     def read(connection: sqlite3.Connection) -> list[ranking.Match]:
-        return ranking.search(connection, params.query, visible.filter(connection, params), params.limit, now)
+        return ranking.search(connection, params.query, note_filter(connection, visible, params), params.limit, now)
 
-    rows, more = fitting([match.note.to_row(match.score.total) for match in await app.read(read)])
+    rows, more = fitting([shown_note(match.note.to_row(match.score.total), visible) for match in await app.read(read)])
     return {"results": rows, "count": len(rows), "query": params.query, **({"more": True} if more else {})}
 
 
 async def list_memories(app: App, params: ListMemories, call: Call) -> Any:
     """`more`: there are others behind these."""
-    now, visible = app.now(), await Visible.to(app, call)
+    now, visible = app.now(), await visible_to(app, call, params)
 
     def read(connection: sqlite3.Connection) -> tuple[list[Note], dict[str, Any]]:
-        where = visible.filter(connection, params)
+        where = note_filter(connection, visible, params)
         found = notes.list_notes(connection, where, params.limit + 1, now, params.offset)
         is_nothing = not found and not params.offset
         return found, archive.describe_matches(connection, where, None) if is_nothing else {}
 
     matches, archived = await app.read(read)
-    rows, cut = fitting([note.to_row() for note in matches[: params.limit]])
+    rows, cut = fitting([shown_note(note.to_row(), visible) for note in matches[: params.limit]])
     more = cut or len(matches) > params.limit
     return {"memories": rows, "count": len(rows), **({"more": True} if more else {}), **archived}
 
 
 async def get(app: App, params: GetMemory, call: Call) -> Any:
     """A private note elsewhere is not found, unless its namespace is named."""
-    now, visible = app.now(), await Visible.to(app, call)
+    now, visible = app.now(), await visible_to(app, call, params)
 
     def read(connection: sqlite3.Connection) -> dict[str, Any]:
-        named = visible.namespace(connection, params.namespace)
+        named = namespaces.find_named(connection, params.namespace, visible)
         note = notes.get(connection, params.id, now)
-        if named not in (None, note.draft.namespace) or visible.hides(note.draft.namespace, named=named):
+        if named not in (None, note.draft.namespace) or not visible.shows(note.draft.namespace, named):
             raise NotFound(f"there is no note m{params.id}", id=params.id)
-        return {"memory": note.to_wire(), "links": notes.links_of(connection, params.id)}
+        links = shown_links(connection, notes.links_of(connection, params.id), visible)
+        return {"memory": shown_note(note.to_wire(), visible), "links": links}
 
     return await app.read(read)
 
 
 async def get_links(app: App, params: OneMemory, call: Call) -> Any:
-    now, visible = app.now(), await Visible.to(app, call)
+    now, visible = app.now(), await visible_to(app, call, params)
 
     def read(connection: sqlite3.Connection) -> dict[str, Any]:
-        visible.get(connection, params.id, now)
-        return {"links": notes.links_of(connection, params.id)}
+        shown_one(connection, visible, params.id, now)
+        return {"links": shown_links(connection, notes.links_of(connection, params.id), visible)}
 
     return await app.read(read)
 
@@ -313,61 +319,62 @@ def fitting(rows: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], bool]
 # Who asks, and what it may see
 
 
-class Visible:
-    """What a caller may see: everything but private projects, unless it is in one or names it."""
+def note_filter(connection: sqlite3.Connection, visible: Visibility, params: Filters) -> NoteFilter:
+    """The notes that the parameters mean, without those that the caller may not see."""
+    namespace = namespaces.find_named(connection, params.namespace, visible)
+    return NoteFilter(
+        namespaces=(namespace,) if namespace else None,
+        tier=params.tier,
+        tags=tuple(params.tags or ()),
+        kind=None if params.kind is None else check_kind(params.kind),
+        since=None if params.since is None else parse_time(params.since, "since"),
+        until=None if params.until is None else parse_time(params.until, "until"),
+        min_priority=params.min_priority,
+        hidden=() if namespace else namespaces.find_hidden(connection, visible),
+        here=visible.here,
+    )
 
-    def __init__(self, private: frozenset[str], here: str | None) -> None:
-        self._private, self.here = private, here
 
-    @classmethod
-    async def to(cls, app: App, call: Call) -> Visible:
-        return cls(visible_to(call, app.session.settings).private, await caller_namespace(InContext(), call))
+def refuse_hidden(
+    connection: sqlite3.Connection, visible: Visibility, ids: Sequence[int], *, archived: bool = False
+) -> None:
+    """Raise NotFound for a note that the caller may not see, in the words of one that does not exist."""
+    where = " in the archive" if archived else ""
+    for note_id, namespace in notes.namespaces_of(connection, ids, archived=archived):
+        if not visible.shows(namespace):
+            raise NotFound(f"there is no note m{note_id}{where}", id=note_id)
 
-    def filter(self, connection: sqlite3.Connection, params: Filters) -> NoteFilter:
-        namespace = self.namespace(connection, params.namespace)
-        return NoteFilter(
-            namespaces=(namespace,) if namespace else None,
-            tier=params.tier,
-            tags=tuple(params.tags or ()),
-            kind=None if params.kind is None else check_kind(params.kind),
-            since=None if params.since is None else parse_time(params.since, "since"),
-            until=None if params.until is None else parse_time(params.until, "until"),
-            min_priority=params.min_priority,
-            hidden=() if namespace else self.hidden(connection),
-            here=self.here,
-        )
 
-    def hidden(self, connection: sqlite3.Connection) -> tuple[str, ...]:
-        return namespaces.private_names(connection, self._private, self.here)
+def shown_note(row: dict[str, Any], visible: Visibility) -> dict[str, Any]:
+    """A note's row, without where it comes from if that is a project that the caller may not see."""
+    origin = row.get("origin") or {}
+    return row if visible.shows(origin.get("repo")) else {name: row[name] for name in row if name != "origin"}
 
-    def namespace(self, connection: sqlite3.Connection, name: str | None) -> str | None:
-        """The namespace that a name of the caller's stands for; None for none."""
-        return None if name is None else namespaces.find(connection, name, self.here, self._private)
 
-    def hides(self, namespace: str, named: str | None = None) -> bool:
-        """Whether the caller may not see a namespace; `named` is the one that it asks for."""
-        return namespace not in (self.here, named) and namespaces.is_private(namespace, self._private)
+def shown_one(connection: sqlite3.Connection, visible: Visibility, note_id: int, now: float) -> Note:
+    """The note with this id. Raises NotFound, also for one that the caller may not see."""
+    refuse_hidden(connection, visible, [note_id])
+    return notes.get(connection, note_id, now)
 
-    def get(self, connection: sqlite3.Connection, note_id: int, now: float) -> Note:
-        self.refuse_hidden(connection, [note_id])
-        return notes.get(connection, note_id, now)
 
-    def refuse_hidden(self, connection: sqlite3.Connection, ids: Sequence[int], *, archived: bool = False) -> None:
-        """Raise NotFound for a note that the caller may not see, in the words of one that does not exist."""
-        where = " in the archive" if archived else ""
-        for note_id, namespace in notes.namespaces_of(connection, ids, archived=archived):
-            if self.hides(namespace):
-                raise NotFound(f"there is no note m{note_id}{where}", id=note_id)
+def shown_links(
+    connection: sqlite3.Connection, links: Sequence[dict[str, Any]], visible: Visibility
+) -> list[dict[str, Any]]:
+    """The links without those to or from a note that the caller may not see."""
+    ids = {link[end] for link in links for end in ("source_id", "target_id")} if visible.private else ()
+    found = notes.namespaces_of(connection, sorted(ids), archived=False)
+    hidden = {note_id for note_id, namespace in found if not visible.shows(namespace)}
+    return [link for link in links if hidden.isdisjoint((link["source_id"], link["target_id"]))]
 
 
 class Origin:
-    """Where notes come from: what stands in for the fields that the caller left out. `private` are the names of
-    projects that an error must not suggest."""
+    """Where notes come from: what stands in for the fields that the caller left out. An error does not suggest what is
+    not `visible`."""
 
     def __init__(
-        self, app: App, call: Call, here: str | None, branch: str | None, *, private: frozenset[str] = frozenset()
+        self, app: App, call: Call, here: str | None, branch: str | None, visible: Visibility = EVERYTHING
     ) -> None:
-        self._here, self._branch, self._call, self._private = here, branch, call, private
+        self._here, self._branch, self._call, self._visible = here, branch, call, visible
         self._session = agent_session(app.clients, call)
 
     def draft(self, params: StoreMemory, now: float) -> Draft:
@@ -376,7 +383,7 @@ class Origin:
 
     def complete(self, connection: sqlite3.Connection, draft: Draft) -> Draft:
         """With its namespace in full, and client, session, prompt, repo and branch as far as they are known."""
-        namespace = namespaces.find(connection, draft.namespace, self._here, self._private)
+        namespace = namespaces.find(connection, draft.namespace, self._visible)
         prompt = views.latest_prompt(connection, self._session) if self._session else None
         agent = {"client": self._call.client, "session": self._session, "prompt": prompt}
         fields = {**agent, "repo": self._here, "branch": self._branch}
@@ -385,16 +392,6 @@ class Origin:
 
     def _source(self) -> str:
         return _SOURCES.get(self._call.door) or note_source(self._call.client)
-
-
-def _private(app: App, call: Call, *named: object) -> frozenset[str]:
-    """The names of private projects, which a caller that names no namespace is not asked for."""
-    return visible_to(call, app.session.settings).private if any(named) else frozenset()
-
-
-async def caller_namespace(params: InContext, call: Call) -> str | None:
-    """The full identity of the repo where the caller is."""
-    return (await caller_place(params, call))[0]
 
 
 async def caller_place(params: InContext, call: Call) -> tuple[str | None, str | None]:

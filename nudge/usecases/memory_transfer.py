@@ -12,8 +12,9 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from nudge import limits
+from nudge.core.visibility import Visibility
 from nudge.errors import Invalid, StorageFailed
-from nudge.memories import transfer
+from nudge.memories import namespaces, transfer
 from nudge.memories.note import GLOBAL, Draft, check_namespace, find_secret_in, rfc3339
 from nudge.memories.transfer import IncomingLink, IncomingNote, Merge
 from nudge.security.absolute_paths import normalize_path
@@ -23,9 +24,10 @@ from nudge.storage.sqlite import open_readonly
 from nudge.text import mask
 from nudge.usecases.app import App
 from nudge.usecases.call import Call, Params, Result
-from nudge.usecases.memories import Visible, lifetimes_of, refuse_secrets
+from nudge.usecases.memories import lifetimes_of, note_filter, refuse_secrets, shown_links, shown_note
 from nudge.usecases.memory_models import Filters
 from nudge.usecases.staging import StagedNotes
+from nudge.usecases.visibility import visible_to
 
 
 class ExportMemories(Params):
@@ -78,12 +80,17 @@ class SyncMemoriesResult(Result):
 
 
 async def export(app: App, params: ExportMemories, call: Call) -> Any:
-    now, visible = app.now(), await Visible.to(app, call)
+    now, visible = app.now(), await visible_to(app, call, params)
 
     def read(connection: sqlite3.Connection) -> dict[str, Any]:
-        where = visible.filter(connection, Filters(namespace=params.namespace))
+        where = note_filter(connection, visible, Filters(namespace=params.namespace))
         memories, links, last = transfer.export_page(connection, where, now, params.after, limits.PAGE_BYTES)
-        return {"memories": memories, "links": links, "exported_at": rfc3339(now), "next": last}
+        return {
+            "memories": [shown_note(row, visible) for row in memories],
+            "links": shown_links(connection, links, visible),
+            "exported_at": rfc3339(now),
+            "next": last,
+        }
 
     return await app.read(read)
 
@@ -122,8 +129,8 @@ async def _named_namespace(app: App, params: ImportMemories, call: Call) -> str:
     """The namespace of notes that name none."""
     if params.namespace is None:
         return GLOBAL
-    name, visible = check_namespace(params.namespace), await Visible.to(app, call)
-    return await app.read(lambda connection: visible.namespace(connection, name)) or name
+    name, visible = check_namespace(params.namespace), await visible_to(app, call, params)
+    return await app.read(lambda connection: namespaces.find_named(connection, name, visible)) or name
 
 
 def _stage_page(staged: StagedNotes, params: ImportMemories, namespace: str, now: float, guard: bool) -> None:
@@ -172,7 +179,7 @@ async def sync(app: App, params: SyncMemories, call: Call) -> Any:
         raise Invalid("is this server's own database", field="path")
     if not (os.path.isfile(other) or (params.direction == "push" and os.path.isdir(os.path.dirname(other)))):
         raise Invalid("there is no such file", field="path")
-    visible = await Visible.to(app, call)
+    visible = await visible_to(app, call, params)
     pulled = pushed = None
     if params.direction != "push":
         pulled = await app.write_once(call, lambda mine: _copy(app, other, mine, params.dry_run))
@@ -181,7 +188,7 @@ async def sync(app: App, params: SyncMemories, call: Call) -> Any:
     return {"direction": params.direction, "dry_run": params.dry_run, "pulled": pulled, "pushed": pushed}
 
 
-async def _push(app: App, own: str, other: str, dry_run: bool, visible: Visible) -> dict[str, int]:
+async def _push(app: App, own: str, other: str, dry_run: bool, visible: Visibility) -> dict[str, int]:
     """Copy the visible notes into the other database. Opening it takes its lock, and migrates an older one."""
     target = await asyncio.to_thread(Database.open, other)
     try:
@@ -193,7 +200,7 @@ async def _push(app: App, own: str, other: str, dry_run: bool, visible: Visible)
 
 
 def _copy(
-    app: App, source: str, target: sqlite3.Connection, dry_run: bool, visible: Visible | None = None
+    app: App, source: str, target: sqlite3.Connection, dry_run: bool, visible: Visibility | None = None
 ) -> dict[str, int]:
     """Merge the notes and links of the database at `source` into `target`: all, or those that are `visible`."""
     guard = app.session.settings.secret_guard
@@ -202,7 +209,7 @@ def _copy(
             raise Invalid("is a database of another version of Nudge", field="path")
         notes.execute("BEGIN")  # reads one state of it, whatever is written meanwhile
         merge = Merge(target, app.now(), lifetimes_of(app), revived=False, is_refused=_is_secret if guard else None)
-        hidden = () if visible is None else visible.hidden(notes)
+        hidden = () if visible is None else namespaces.find_hidden(notes, visible)
         return _merge(merge, transfer.all_notes(notes, merge.now, hidden), transfer.all_links(notes), dry_run=dry_run)
 
 

@@ -13,13 +13,15 @@ from nudge.errors import Invalid, NudgeError
 from nudge.memories import archive
 from nudge.memories import namespaces as note_namespaces
 from nudge.memories import store as notes
+from nudge.memories.namespaces import find_hidden, find_named
 from nudge.memories.note import KINDS, RELATIONS, TIERS, Note, parse_draft
 from nudge.memories.retrieval import Words
 from nudge.storage.database import forget_answers
 from nudge.usecases.app import App
 from nudge.usecases.call import Call, Params, Result
-from nudge.usecases.memories import Visible, checked, fitting, lifetimes_of
+from nudge.usecases.memories import checked, fitting, lifetimes_of, note_filter, refuse_hidden, shown_note
 from nudge.usecases.memory_models import Filters, Format, Limit, NoteId, Offset, OneMemory, Tier
+from nudge.usecases.visibility import visible_to
 
 _DAY = 86_400.0
 _PROBE = "SELECT 1 FROM notes_fts JOIN notes ON notes.id = notes_fts.rowid WHERE notes_fts MATCH 'nudge' LIMIT 1"
@@ -136,10 +138,10 @@ async def forget(app: App, params: Forget, call: Call) -> Any:
     """Move the notes that match all given filters to the archive, from which they can be restored."""
     if not any(value for name, value in params if name != "dry_run"):
         raise Invalid("name what to forget: namespace, pattern, tier, kind, tags, since, until or min_priority")
-    now, visible = app.now(), await Visible.to(app, call)
+    now, visible = app.now(), await visible_to(app, call, params)
 
     def work(connection: sqlite3.Connection) -> dict[str, Any]:
-        where = visible.filter(connection, params)
+        where = note_filter(connection, visible, params)
         forgotten = archive.forget(connection, where, params.pattern, now, dry_run=params.dry_run)
         return {"deleted": len(forgotten), "dry_run": params.dry_run, "memories": _summaries(forgotten)}
 
@@ -151,14 +153,14 @@ async def consolidate(app: App, params: Consolidate, call: Call) -> Any:
     ids = list(dict.fromkeys(params.ids))
     if len(ids) < 2:
         raise Invalid("must name at least 2 notes", field="ids")
-    now, lifetimes, visible = app.now(), lifetimes_of(app), await Visible.to(app, call)
+    now, lifetimes, visible = app.now(), lifetimes_of(app), await visible_to(app, call, params)
     given = {"title": params.title, "content": params.summary, "namespace": params.namespace, "tier": params.tier}
     draft = parse_draft(given, now=now, source="consolidation")
     await checked(app, [draft])
 
     def write(connection: sqlite3.Connection) -> dict[str, Any]:
-        visible.refuse_hidden(connection, ids)
-        namespace = visible.namespace(connection, params.namespace)
+        refuse_hidden(connection, visible, ids)
+        namespace = find_named(connection, params.namespace, visible)
         namespace = namespace or notes.get(connection, ids[0], now).draft.namespace
         whole = archive.consolidate(connection, ids, replace(draft, namespace=namespace), now, lifetimes)
         return {"id": whole.id, "consolidated": len(ids)}
@@ -168,11 +170,11 @@ async def consolidate(app: App, params: Consolidate, call: Call) -> Any:
 
 async def auto_consolidate(app: App, params: AutoConsolidate, call: Call) -> Any:
     """Replace each group of notes with the same namespace and first tag by one long-term note."""
-    now, lifetimes, visible = app.now(), lifetimes_of(app), await Visible.to(app, call)
+    now, lifetimes, visible = app.now(), lifetimes_of(app), await visible_to(app, call, params)
     filters = Filters(namespace=params.namespace, tier="short" if params.short_only else None)
 
     def work(connection: sqlite3.Connection) -> dict[str, Any]:
-        groups = archive.groups(connection, visible.filter(connection, filters), params.min_count, now)
+        groups = archive.groups(connection, note_filter(connection, visible, filters), params.min_count, now)
         shown: list[dict[str, Any]] = []
         for namespace, tag, members in groups:
             ids = [note.id for note in members]
@@ -198,42 +200,43 @@ def _summaries(forgotten: list[Note]) -> list[dict[str, Any]]:
 
 
 async def archive_list(app: App, params: ListArchive, call: Call) -> Any:
-    visible = await Visible.to(app, call)
+    visible = await visible_to(app, call, params)
     words = None if params.query is None else Words.parse(params.query, all_needed=False)
 
     def read(connection: sqlite3.Connection) -> list[dict[str, Any]]:
-        where = visible.filter(connection, params)
+        where = note_filter(connection, visible, params)
         return archive.list_archived(connection, params.limit + 1, params.offset, where=where, words=words)
 
     entries = await app.read(read)
-    rows, cut = fitting(entries[: params.limit])
+    rows, cut = fitting([shown_note(entry, visible) for entry in entries[: params.limit]])
     more = cut or len(entries) > params.limit
     return {"memories": rows, "count": len(rows), **({"more": True} if more else {})}
 
 
 async def archive_restore(app: App, params: OneMemory, call: Call) -> Any:
-    now, lifetimes, visible = app.now(), lifetimes_of(app), await Visible.to(app, call)
+    now, lifetimes, visible = app.now(), lifetimes_of(app), await visible_to(app, call, params)
 
     def write(connection: sqlite3.Connection) -> dict[str, Any]:
-        visible.refuse_hidden(connection, [params.id], archived=True)
-        return {"restored": True, "memory": archive.restore(connection, params.id, now, lifetimes).to_wire()}
+        refuse_hidden(connection, visible, [params.id], archived=True)
+        restored = archive.restore(connection, params.id, now, lifetimes)
+        return {"restored": True, "memory": shown_note(restored.to_wire(), visible)}
 
     return await app.write_once(call, write)
 
 
 async def archive_purge(app: App, params: PurgeArchive, call: Call) -> Any:
-    days, visible = params.older_than_days, await Visible.to(app, call)
+    days, visible = params.older_than_days, await visible_to(app, call, params)
     before = None if days is None else app.now() - days * _DAY
 
     def write(connection: sqlite3.Connection) -> int:
-        return archive.purge(connection, before, visible.hidden(connection))
+        return archive.purge(connection, before, find_hidden(connection, visible))
 
     return {"purged": await app.write_once(call, write)}
 
 
-async def archive_stats(app: App, _params: NoMemoryParams, call: Call) -> Any:
-    visible = await Visible.to(app, call)
-    return await app.read(lambda connection: archive.stats(connection, visible.hidden(connection)))
+async def archive_stats(app: App, params: NoMemoryParams, call: Call) -> Any:
+    visible = await visible_to(app, call, params)
+    return await app.read(lambda connection: archive.stats(connection, find_hidden(connection, visible)))
 
 
 async def gc(app: App, _params: NoMemoryParams, call: Call) -> Any:
@@ -261,16 +264,16 @@ async def _sweep(app: App, call: Call) -> int:
 # Statistics
 
 
-async def stats(app: App, _params: NoMemoryParams, call: Call) -> Any:
-    now, visible = app.now(), await Visible.to(app, call)
-    return await app.read(lambda connection: note_namespaces.stats(connection, now, visible.hidden(connection)))
+async def stats(app: App, params: NoMemoryParams, call: Call) -> Any:
+    now, visible = app.now(), await visible_to(app, call, params)
+    return await app.read(lambda connection: note_namespaces.stats(connection, now, find_hidden(connection, visible)))
 
 
-async def namespaces(app: App, _params: NoMemoryParams, call: Call) -> Any:
-    now, visible = app.now(), await Visible.to(app, call)
+async def namespaces(app: App, params: NoMemoryParams, call: Call) -> Any:
+    now, visible = app.now(), await visible_to(app, call, params)
 
     def read(connection: sqlite3.Connection) -> dict[str, Any]:
-        return {"namespaces": note_namespaces.counts(connection, now, visible.hidden(connection))}
+        return {"namespaces": note_namespaces.counts(connection, now, find_hidden(connection, visible))}
 
     return await app.read(read)
 

@@ -16,12 +16,13 @@ from contextlib import closing, contextmanager
 
 from nudge import config, limits, paths
 from nudge.context import Context, project_of
+from nudge.core.visibility import EVERYTHING, Visibility
 from nudge.errors import NudgeError
 from nudge.history import digest, hint_selection, ledger, views
 from nudge.history.digest import CONTINUED, Digest
 from nudge.history.sessions import Place
 from nudge.storage.sqlite import STATEMENT_ERRORS, open_readonly
-from nudge.usecases.visibility import Visibility, visible_here
+from nudge.usecases.visibility import visible_here
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 _STEPS_PER_CHECK = 1_000  # instructions of SQLite between two checks of the time
 _NOTE_KINDS = ("decision", "lesson")
 _OPEN_ATTEMPTS = (
-    "SELECT id, title, json_extract(metadata, '$.prediction'), attempt_session, updated_at FROM notes"
+    "SELECT id, title, json_extract(metadata, '$.prediction'), attempt_session, updated_at, namespace FROM notes"
     " WHERE kind = 'attempt' AND attempt_session IS NOT NULL AND attempt_outcome IS NULL"
 )
 
@@ -52,7 +53,8 @@ def build_offline_digest(
     if ledger.is_silent(settings.tell):
         return Digest("", [])
     hints = _hints(environ, settings, context)
-    options = digest_options(context, visible_here(environ), session_id, source or digest.STARTUP, time.time())
+    visible = visible_here(context, environ)
+    options = digest_options(context, visible, session_id, source or digest.STARTUP, time.time())
     try:
         with closing(open_readonly(config.database_file(environ))) as connection:
             _limit_time(connection)
@@ -100,7 +102,7 @@ def _gc_disabled() -> Iterator[None]:
 
 
 def digest_options(
-    context: Context, visibility: Visibility, session_id: str | None, source: str, now: float
+    context: Context, visible: Visibility, session_id: str | None, source: str, now: float
 ) -> dict[str, Any]:
     """The arguments of `digest.build`, without hints, notes and attempts."""
     return {
@@ -109,8 +111,7 @@ def digest_options(
         "now": now,
         "source": source,
         "place": Place(context.cwd, context.branch),
-        "cross_project": visibility.cross_project,
-        "private": visibility.private,
+        "visible": visible,
     }
 
 
@@ -122,7 +123,9 @@ def stored_lines(
     project, now = options["project"], options["now"]
     return {
         "notes": start_notes(connection, project, now),
-        "attempts": attempts_at_start(connection, project, options["session_id"], options["source"], now, last_seen),
+        "attempts": attempts_at_start(
+            connection, project, options["session_id"], options["source"], now, last_seen, options["visible"]
+        ),
     }
 
 
@@ -176,14 +179,14 @@ def start_notes(connection: sqlite3.Connection, namespace: str | None, now: floa
 
 
 def _open_attempts(connection: sqlite3.Connection, namespace: str | None, session: str | None) -> list[dict[str, Any]]:
-    """The open attempts of a repo and of a session, the latest first, as rows of id, goal, prediction, session and
-    updated_at."""
+    """The open attempts of a repo and of a session, the latest first, as rows of id, goal, prediction, session,
+    updated_at and namespace."""
     # Two queries, each with an index of its own: with OR, SQLite would look at every attempt that there ever was.
     rows = connection.execute(
         f"{_OPEN_ATTEMPTS} AND namespace = ? UNION {_OPEN_ATTEMPTS} AND attempt_session = ? ORDER BY id DESC LIMIT ?",
         (namespace, session, limits.MAX_ATTEMPTS_LISTED),
     )
-    names = ("id", "goal", "prediction", "session", "updated_at")
+    names = ("id", "goal", "prediction", "session", "updated_at", "namespace")
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
@@ -208,11 +211,12 @@ def attempts_at_start(
     source: str,
     now: float,
     last_seen: LastSeen = lambda _session: None,
+    visible: Visibility = EVERYTHING,
 ) -> list[dict[str, Any]]:
     """The attempt that the digest begins with, as a list of at most one row of id, goal, prediction, updated_at, is_own
     and others: the own attempt of a session that continues, else the latest orphan of the repo. `others` is the number
     of further ones."""
-    rows = _open_attempts(connection, namespace, session)
+    rows = [row for row in _open_attempts(connection, namespace, session) if visible.shows(row["namespace"])]
     own = [row for row in rows if row["session"] == session]
     if own and source in CONTINUED:
         return [{**own[0], "is_own": True, "others": len(own) - 1}]

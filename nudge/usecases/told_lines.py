@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from nudge import limits
+from nudge.core.visibility import Visibility
 from nudge.errors import NotFound
 from nudge.history import ledger, projects
 from nudge.history.observations import COMMAND_TYPES, RETENTION_DAYS
@@ -71,8 +72,10 @@ class StatsResult(Result):
 async def list_told_lines(app: App, params: ListToldLines, call: Call) -> Any:
     """The latest lines, newest first, of one project or of all that the caller may see."""
 
+    visible = await visible_to(app, call, params)
+
     def read(connection: sqlite3.Connection) -> dict[str, Any]:
-        project, hidden = _scope(app, connection, params, call)
+        project, hidden = _scope(connection, params, visible)
         rows = ledger.latest(connection, project, hidden, params.limit)
         projects.Names(connection).show(rows)
         banned = ledger.load_banned(connection)
@@ -85,13 +88,16 @@ async def list_told_lines(app: App, params: ListToldLines, call: Call) -> Any:
 async def never_tell(app: App, params: NeverTell, call: Call) -> Any:
     """Ban a line, or allow it again."""
 
+    visible = await visible_to(app, call, params)
+
     def write(connection: sqlite3.Connection) -> list[list[str]]:
-        named = projects.find(connection, params.chosen_project(params.project, call))
-        project, name = ledger.find_line(connection, named, params.line)
+        named = projects.find(connection, params.chosen_project(visible), visible)
+        hidden = projects.find_hidden(connection, visible, named)
+        project, name = ledger.find_line(connection, named, params.line, hidden)
         if params.never:
-            changed = ledger.ban(connection, project, name, app.now())
+            changed = ledger.ban(connection, project, name, app.now(), hidden)
         else:
-            changed = ledger.unban(connection, project, name)
+            changed = ledger.unban(connection, project, name, hidden)
         return [list(line) for line in changed]
 
     changed = [(project, name) for project, name in await app.write_once(call, write)]
@@ -104,8 +110,10 @@ async def never_tell(app: App, params: NeverTell, call: Call) -> Any:
 async def stats(app: App, params: Stats, call: Call) -> Any:
     """Counts of told lines and their effect by week, and the comparison of shadow sessions with the others."""
 
+    visible = await visible_to(app, call, params)
+
     def read(connection: sqlite3.Connection) -> dict[str, Any]:
-        project, hidden = _scope(app, connection, params, call)
+        project, hidden = _scope(connection, params, visible)
         weeks = ledger.weeks(connection, project, hidden, app.now())
         since = app.now() - DAY * _compared_days(app)
         regular, shadow = (
@@ -123,11 +131,10 @@ def _compared_days(app: App) -> int:
 
 
 def _scope(
-    app: App, connection: sqlite3.Connection, params: ListToldLines | Stats, call: Call
+    connection: sqlite3.Connection, params: ListToldLines | Stats, visible: Visibility
 ) -> tuple[str | None, frozenset[str]]:
-    project = projects.find(connection, params.project)
-    private = visible_to(call, app.session.settings).private
-    return project, projects.find_hidden(connection, private, project, params.caller_project(call))
+    project = projects.find(connection, params.project, visible)
+    return project, projects.find_hidden(connection, visible, project)
 
 
 def _compare(regular: _Counts, shadow: _Counts) -> dict[str, Any]:

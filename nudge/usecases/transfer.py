@@ -20,6 +20,7 @@ from nudge.usecases import freshness
 from nudge.usecases.app import App, with_loop_turns
 from nudge.usecases.call import Call, Params, Result
 from nudge.usecases.staging import StagedImport
+from nudge.usecases.visibility import visible_hints
 
 Mode = Literal["merge", "replace", "skip"]
 Reveal = Annotated[bool, Field(description="include the values of secrets")]
@@ -90,9 +91,9 @@ class ImportCommit(Params):
 # Export
 
 
-async def export(app: App, params: Export, _call: Call) -> Any:
-    store = app.session.store
-    hints = store.live_hints(app.now(), params.component)
+async def export(app: App, params: Export, call: Call) -> Any:
+    store, visible = app.session.store, await visible_hints(app, call, params)
+    hints = store.live_hints(app.now(), params.component, visible)
     components = await asyncio.to_thread(_components_of_one_call, hints, params.reveal)
     return {"payload": {**store.export_header(hints), "components": components}}
 
@@ -107,11 +108,11 @@ def _components_of_one_call(hints: list[Hint], reveal: bool) -> dict[str, Any]:
     return components
 
 
-async def export_page(app: App, params: ExportPage, _call: Call) -> Any:
+async def export_page(app: App, params: ExportPage, call: Call) -> Any:
     """The first page pins the hints as they are then; the last one releases them."""
     store = app.session.store
     if params.cursor is None:
-        hints = store.live_hints(app.now(), params.component)
+        hints = store.live_hints(app.now(), params.component, await visible_hints(app, call, params))
         transfer, start = app.transfers.begin_export(store.export_header(hints), hints, params.reveal), 0
     else:
         transfer, start = _parse_cursor(params.cursor)
@@ -143,9 +144,10 @@ async def import_(app: App, params: Import, call: Call) -> Any:
 async def _import(app: App, params: Import, call: Call) -> Any:
     store, now = app.session.store, app.now()
     incoming = await asyncio.to_thread(store.read_payload, now, params.payload)
+    visible = await visible_hints(app, call, params)
 
     def decide() -> Decision:
-        return store.decide_import(now, _with_bases(incoming, call), params.mode)
+        return store.decide_import(now, _with_bases(incoming, call), params.mode, visible)
 
     result = await app.commit_large(await asyncio.to_thread(decide), call)
     await app.note_import({one.hint.identity for one in incoming})
@@ -199,7 +201,8 @@ async def _commit(app: App, params: ImportCommit, call: Call) -> Any:
     staged = app.transfers.staged_import(params.transfer)
     async with staged.lock:
         incoming = with_loop_turns(staged.read())
-        decision = await asyncio.to_thread(app.session.store.decide_import, app.now(), incoming, staged.mode)
+        visible = await visible_hints(app, call, params)
+        decision = await asyncio.to_thread(app.session.store.decide_import, app.now(), incoming, staged.mode, visible)
         result = await app.commit_large(decision, call)
         await app.note_import(staged.seen)
     app.transfers.drop(params.transfer)

@@ -1,65 +1,54 @@
-"""Which projects' history a caller may see: a private project is shown only to callers that are in it or name it. Hooks
-load this module: standard library only."""
+"""What the caller of an operation may see (`nudge.core.visibility`). Hooks load this module: standard library only."""
 
 from __future__ import annotations
 
 import os
 
-from nudge import config, limits
-from nudge.context import is_project
-from nudge.errors import Invalid
+from nudge import config
+from nudge.context import Context, resolve
+from nudge.core.visibility import EVERYTHING, VARIABLES, Visibility, visibility_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from nudge.config import Settings
-    from nudge.usecases.call import Call
-
-_CROSS_PROJECT = "NUDGE_CROSS_PROJECT"
-_VARIABLES = frozenset((_CROSS_PROJECT, "NUDGE_PRIVATE_PROJECTS"))
+    from nudge.usecases.app import App
+    from nudge.usecases.call import Call, Params
 
 
-class Visibility:
-    """The session's settings, and a caller's own where they are stricter: a caller can hide more, never show more."""
-
-    __slots__ = ("cross_project", "private")
-
-    def __init__(self, settings: Settings, caller: Settings | None = None) -> None:
-        self.cross_project, self.private = settings.cross_project, frozenset(settings.private_projects)
-        if caller is not None:
-            self.private |= frozenset(caller.private_projects)
-
-    def hidden_from(self, project: str | None) -> frozenset[str]:
-        """The names of private projects, except the one where the caller is."""
-        return frozenset(name for name in self.private if project is None or not is_project(project, name))
+async def visible_to(
+    app: App, call: Call, params: Params | None = None, also_needed: frozenset[str] = frozenset()
+) -> Visibility:
+    """What the caller may see from where it stands: `context` of the parameters, else its own. Raises EnvNeeded for
+    variables that it was not asked for yet; `also_needed` are further ones to ask for at the same time, since a hook
+    has time for one round."""
+    values = call.env_values(VARIABLES | also_needed) or {}
+    environ = {name: value for name, value in values.items() if value is not None}
+    context = call.context if params is None else params.caller_context(call)
+    return visibility_of(app.session.settings, environ, await _located(context))
 
 
-def visible_to(call: Call, settings: Settings, also_needed: frozenset[str] = frozenset()) -> Visibility:
-    """What this caller may see. Raises EnvNeeded for variables that it was not asked for yet; `also_needed` are further
-    ones to ask for at the same time, since a hook has time for one round."""
-    values = call.env_values(_VARIABLES | also_needed)
-    if values is None:
-        return Visibility(settings)
-    environ = {name: _check_whole(name, value) for name in _VARIABLES if (value := values[name]) is not None}
-    return _strictest(settings, environ)
+async def visible_hints(app: App, call: Call, params: Params | None = None) -> Visibility:
+    """What hints the caller may see. It is not asked for its variables, so that `get_hint` answers in one round: the
+    CLI and PROXY send them with each call."""
+    sent = call.env or {}
+    environ = {name: value for name in VARIABLES if (value := sent.get(name)) is not None}
+    if not environ and not app.session.settings.private_projects:
+        return EVERYTHING
+    context = call.context if params is None else params.caller_context(call)
+    return visibility_of(app.session.settings, environ, await _located(context))
 
 
-def visible_here(environ: Mapping[str, str] = os.environ) -> Visibility:
-    """What this process may see, when there is no server to ask."""
-    return _strictest(config.load(environ), environ)
+async def _located(context: Context) -> Context:
+    """The context with its project, read from its directory if it names neither project nor repo."""
+    if context.project or context.repo or not context.cwd:
+        return context
+    import asyncio  # late: a hook does not need it
+
+    found = await asyncio.to_thread(resolve, context.cwd)
+    return found.with_defaults(context)
 
 
-def _strictest(settings: Settings, environ: Mapping[str, str]) -> Visibility:
-    caller = config.from_variables(environ)
-    visibility = Visibility(settings, caller)
-    if _CROSS_PROJECT in environ:  # an unset variable hides nothing
-        visibility.cross_project = visibility.cross_project and caller.cross_project
-    return visibility
-
-
-def _check_whole(name: str, value: str) -> str:
-    """Refuse a value that was cut on its way: the rest of the projects that it hides is not known."""
-    if len(value) > limits.MAX_ENV_VALUE_CHARS:
-        raise Invalid(f"must be at most {limits.MAX_ENV_VALUE_CHARS} characters; config.toml takes more", field=name)
-    return value
+def visible_here(context: Context, environ: Mapping[str, str] = os.environ) -> Visibility:
+    """What this process may see in a context, when there is no server to ask."""
+    return visibility_of(config.load(environ), environ, context)

@@ -23,6 +23,7 @@ LEAVES = frozenset(
         "clock",
         "config",
         "context",
+        "core",
         "errors",
         "files",
         "limits",

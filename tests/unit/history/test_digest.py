@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from nudge import limits
+from nudge.core.visibility import Visibility
 from nudge.history import digest, ledger
 from nudge.history.digest import Digest
 from nudge.history.sessions import Place
@@ -689,7 +690,7 @@ def test_other_projects_only_when_asked_for(history: History) -> None:
     prompt = history.prompt("Make the buttons bigger", project="web")
     history.add("file_edit", path="/code/web/a.py", project="web", prompt=prompt)
     assert history.digest().text == ""
-    assert lines(history.digest(cross_project=True)) == [
+    assert lines(history.digest(visible=Visibility(cross_project=True))) == [
         '- 1h ago, claude-code: "Make the buttons bigger"; changed /code/web/a.py [web]'
     ]
 
@@ -699,8 +700,8 @@ def test_a_private_project(history: History) -> None:
     for project in ("secret", "web"):
         prompt = history.prompt(f"work hard on {project}", project=project)
         history.add("file_edit", path=f"/code/{project}/a.py", project=project, prompt=prompt)
-    options: dict[str, Any] = {"cross_project": True, "private": frozenset({"secret"})}
-    elsewhere, inside = history.digest(**options).text, history.digest(project="secret", **options).text
+    elsewhere = history.digest(visible=Visibility(["secret"], cross_project=True)).text
+    inside = history.digest(project="secret", visible=Visibility(["secret"], "secret", cross_project=True)).text
     assert "secret" not in elsewhere and "web" in elsewhere
     assert "work hard on secret" in inside and "web" not in inside
 
@@ -792,7 +793,7 @@ def test_every_look_uses_an_index(history: History) -> None:
     history.add("command_error", "make", prompt=prompt)
     asked: list[str] = []
     history.connection.set_trace_callback(asked.append)
-    history.digest(cross_project=True, source="compact", session_id="session-of-api", hints=[HINT])
+    history.digest(visible=Visibility(cross_project=True), source="compact", session_id="session-of-api", hints=[HINT])
     history.connection.set_trace_callback(None)
     plans = [row[3] for query in asked for row in history.connection.execute(f"EXPLAIN QUERY PLAN {query}")]
     scans = [plan for plan in plans if plan.startswith("SCAN") and "INDEX" not in plan and "subquery" not in plan]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from nudge.core.visibility import Visibility
 from nudge.errors import Invalid
 from nudge.history import projects
 from nudge.history.purge import Conditions, purge_observations
@@ -35,9 +36,19 @@ def test_a_short_name_stands_for_a_project_while_it_is_unambiguous() -> None:
 def test_a_private_name_hides_every_project_that_has_it() -> None:
     """A longer name hides one; where the caller is, nothing of it is hidden."""
     connection = filled(*(event(project=project, session_id=project) for project in (X, Y, WEB)))
-    assert projects.find_hidden(connection, ["api"]) == {X, Y}
-    assert projects.find_hidden(connection, ["x/api"]) == {X}
-    assert projects.find_hidden(connection, ["api", "web"], X) == {Y, WEB}
+    assert projects.find_hidden(connection, Visibility(["api"])) == {X, Y}
+    assert projects.find_hidden(connection, Visibility(["x/api"])) == {X}
+    assert projects.find_hidden(connection, Visibility(["api", "web"], here=X)) == {Y, WEB}
+    assert projects.find_hidden(connection, Visibility(["api", "web"]), X) == {Y, WEB}
+
+
+def test_an_ambiguous_name_does_not_tell_private_projects() -> None:
+    """It stands for the one that the caller may see; of several private ones, none is named."""
+    connection = filled(*(event(project=project, session_id=project) for project in (X, Y)))
+    assert projects.find(connection, "api", Visibility([X])) == Y
+    with pytest.raises(Invalid) as refused:
+        projects.find(connection, "api", Visibility(["api"]))
+    assert "x/api" not in refused.value.message and "name one in full" in refused.value.message
 
 
 def test_a_project_of_which_nothing_is_left_is_forgotten() -> None:

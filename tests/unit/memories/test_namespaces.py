@@ -6,6 +6,7 @@ import sqlite3
 
 import pytest
 
+from nudge.core.visibility import Visibility
 from nudge.errors import Invalid
 from nudge.memories import namespaces, ranking
 from nudge.memories.store import NoteFilter
@@ -29,9 +30,9 @@ def test_private_namespaces_are_hidden(notes: sqlite3.Connection) -> None:
     """By the names of private projects, but for where the caller is or what it names."""
     for namespace in ("github.com/acme/api", "github.com/acme/secret", "secret"):
         add(notes, "note", "word", namespace=namespace)
-    hidden = namespaces.private_names(notes, ["secret"], None)
+    hidden = namespaces.find_hidden(notes, Visibility(["secret"]))
     assert hidden == ("github.com/acme/secret", "secret")
-    assert namespaces.private_names(notes, ["secret"], "secret") == ("github.com/acme/secret",)
+    assert namespaces.find_hidden(notes, Visibility(["secret"], "github.com/acme/secret")) == ("secret",)
     matches = ranking.recall(notes, "word", NoteFilter(hidden=hidden), 10, NOW)
     assert [match.note.draft.namespace for match in matches] == ["github.com/acme/api"]
     assert namespaces.counts(notes, NOW, hidden) == [{"namespace": "github.com/acme/api", "count": 1}]

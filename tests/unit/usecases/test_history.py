@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from nudge.clock import boot_seconds
 from nudge.config import Settings
 from nudge.context import Context
+from nudge.core.visibility import VARIABLES
 from nudge.errors import HandingOver, Invalid, NotFound, NudgeError, StorageFailed, Unavailable
 from nudge.storage.database import Database
 from nudge.usecases import history, recording
@@ -228,7 +229,7 @@ def test_a_caller_can_hide_more_and_show_no_more(service: Service) -> None:
     service.app.session.settings = Settings({"private_projects": ("payroll",)})
     with pytest.raises(EnvNeeded) as asked:
         service("search", query="cargo", project=None, call=Call(env={}))
-    assert asked.value.names == ["NUDGE_CROSS_PROJECT", "NUDGE_PRIVATE_PROJECTS"]
+    assert set(asked.value.names) >= VARIABLES
     assert service("search", query="cargo", project=None, call=Call()) == []
     assert service("search", query="cargo", project=None, call=Call(env=dict.fromkeys(asked.value.names))) == []
     service.app.session.settings = Settings({})

@@ -13,6 +13,7 @@ import pytest
 from nudge import limits
 from nudge.config import Settings
 from nudge.context import Context
+from nudge.core.visibility import VARIABLES
 from nudge.errors import Conflict, Invalid, NotFound, SecretRejected
 from nudge.memories import journal
 from nudge.memories.attempts import Resolution
@@ -410,7 +411,7 @@ def test_the_environment_says_whose_session_it_is(service: Service) -> None:
     """A caller that can be asked is asked; one that cannot, and says nothing, is the anonymous session."""
     with pytest.raises(EnvNeeded):
         service("get_active_ghap", call=Call(door="mcp", context=HERE.context, env={}))
-    named = Call(door="mcp", context=HERE.context, env={"CLAUDE_CODE_SESSION_ID": "s9"})
+    named = Call(door="mcp", context=HERE.context, env={**dict.fromkeys(VARIABLES), "CLAUDE_CODE_SESSION_ID": "s9"})
     assert service("start_ghap", call=named, **PLAN)["session_id"] == "s9"
     assert service("start_ghap", **PLAN)["session_id"] == "anonymous"
 

@@ -15,6 +15,7 @@ from nudge import limits
 from nudge.clients.claude_code import CLIENT as CLAUDE
 from nudge.config import Settings
 from nudge.context import Context
+from nudge.core.visibility import VARIABLES
 from nudge.errors import Invalid, NotFound, SecretRejected, StorageFailed, Unavailable
 from nudge.memories.note import COMPACT_TOON_FIELDS, dump_toon
 from nudge.server.operations import OPERATIONS
@@ -212,7 +213,7 @@ def test_a_note_knows_its_session_and_prompt(service: Service) -> None:
     assert prompt["id"] is not None
     with pytest.raises(EnvNeeded):
         service("store", call=Call(door="mcp", env={}), title="t", content="x")
-    call = Call(door="mcp", client="claude-code", env={CLAUDE.session_variable: "s-1"})
+    call = Call(door="mcp", client="claude-code", env={**dict.fromkeys(VARIABLES), CLAUDE.session_variable: "s-1"})
     note = service.note(service("store", call=call, title="t", content="x")["id"])
     assert note["origin"] == {"client": "claude-code", "session": "s-1", "prompt": 1} and note["source"] == "claude"
 
