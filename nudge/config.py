@@ -137,11 +137,12 @@ def _load_what_parses(environ: Mapping[str, str]) -> Settings:
 
 
 def _overrides(environ: Mapping[str, str], flags: Mapping[str, str]) -> Iterator[tuple[Setting, str, str]]:
-    """Yield each setting that a flag or variable sets, its text, and the name of the flag or variable; a flag wins."""
+    """Yield each setting that a flag or variable sets, its text, and the name of the flag or variable; a flag wins. A
+    switch in an empty variable is not set: it must not turn off what is on."""
     for setting in SETTINGS:
         if setting.name in flags:
             yield setting, flags[setting.name], setting.flag
-        elif setting.variable in environ:
+        elif setting.variable in environ and (environ[setting.variable].strip() or not setting.is_switch):
             yield setting, environ[setting.variable], setting.variable
 
 

@@ -14,7 +14,7 @@ import time
 from nudge import __version__, limits, paths, switches, thin_json
 from nudge.clients import registry
 from nudge.context import resolve
-from nudge.errors import Invalid, NudgeError, RemoteError, StorageFailed, Unavailable
+from nudge.errors import Invalid, NudgeError, RemoteError, SettingInvalid, StorageFailed, Unavailable
 from nudge.history.extract import cut_unclosed_block, event_paths, extract, is_complete, locate
 from nudge.ipc import endpoint
 from nudge.ipc.client import Request, exchange
@@ -60,6 +60,8 @@ def main(stdin: BinaryIO | None, environ: Mapping[str, str]) -> int:
         if not is_whole:
             _check_beginning(payload, environ)
         return _record(client, payload, environ)
+    except SettingInvalid as error:
+        return _fail(f"{error.message}; nothing is recorded")
     except NudgeError as error:
         return _fail(error.message)
     except Exception as error:  # a traceback could quote a secret, and does not help an agent

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 
 from nudge import clock, limits, paths
+from nudge.switches import parse_switch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,13 +16,14 @@ if TYPE_CHECKING:
 SERVER, CALLER, HOOK = "server", "caller", "hook"
 """Who reads a setting: the server, at its start; a client of the server (CLI, PROXY); a hook."""
 
+_ARCHIVE_ON_GC = "archive_on_gc"  # a switch
 MEMORY_SETTINGS = (
     "short_ttl_secs",
     "mid_ttl_secs",
     "long_ttl_secs",
     "short_extend_secs",
     "mid_extend_secs",
-    "archive_on_gc",
+    _ARCHIVE_ON_GC,
 )
 """The keys of the table `[memories]`."""
 
@@ -49,15 +51,6 @@ def _parse_seconds(raw: Any) -> float:
     return number
 
 
-def _parse_switch(raw: Any) -> bool:
-    text = str(raw).strip().lower()
-    if text in ("1", "true", "yes", "on"):
-        return True
-    if text in ("0", "false", "no", "off", ""):
-        return False
-    raise ValueError("must be 1 or 0")
-
-
 def _parse_level(raw: Any) -> str:
     text = str(raw).strip().lower()
     if text not in ("debug", "info", "warn", "error"):
@@ -71,7 +64,7 @@ def _parse_tell(raw: Any) -> str:
     if text.startswith("shadow:") and text.endswith("%") and share.isdecimal() and int(share) <= 100:
         return f"shadow:{int(share)}%"
     try:
-        return "1" if _parse_switch(text) else "0"
+        return "1" if parse_switch(text) else "0"
     except ValueError:
         raise ValueError("must be 1, 0, or shadow:20% with a share of the sessions") from None
 
@@ -81,7 +74,7 @@ def _parse_journal(raw: Any) -> str:
     if text in ("offer", "auto"):
         return text
     try:
-        return "offer" if _parse_switch(text) else "0"
+        return "offer" if parse_switch(text) else "0"
     except ValueError:
         raise ValueError("must be offer, auto or 0") from None
 
@@ -134,13 +127,18 @@ def _parse_days(raw: Any) -> dict[str, int]:
 def _parse_memories(raw: Any) -> dict[str, float]:
     """A table in `config.toml`; in the environment, `short_ttl_secs=3600,archive_on_gc=0`."""
     pairs = raw if isinstance(raw, dict) else dict(part.partition("=")[::2] for part in _parse_names(raw))
-    try:
-        values = {str(name).strip(): _parse_seconds(value) for name, value in pairs.items()}
-    except ValueError:
-        values = {"": 0.0}
+    values = {str(name).strip(): value for name, value in pairs.items()}
     if not values.keys() <= set(MEMORY_SETTINGS):
         raise ValueError(f"must be seconds, 0 or more, by name: {', '.join(MEMORY_SETTINGS)}")
-    return values
+    return {name: _parse_memory_setting(name, value) for name, value in values.items()}
+
+
+def _parse_memory_setting(name: str, value: Any) -> float:
+    parse = parse_switch if name == _ARCHIVE_ON_GC else _parse_seconds
+    try:
+        return parse(value)
+    except ValueError as error:
+        raise ValueError(f"must be seconds by name, 0 or more; {name} {error}") from None
 
 
 def _parse_ttl(raw: Any) -> str:
@@ -194,10 +192,10 @@ SETTINGS = (
         "TCP port to try first; the next free one is taken when it is in use",
     ),
     Setting(
-        "auth", True, _parse_switch, "require the token over TCP (without it, any program on this machine is accepted)"
+        "auth", True, parse_switch, "require the token over TCP (without it, any program on this machine is accepted)"
     ),
     Setting("max_hints", limits.MAX_HINTS, _parse_whole(1, 100_000), "hints held at once"),
-    Setting("secret_guard", True, _parse_switch, "refuse values that look like credentials"),
+    Setting("secret_guard", True, parse_switch, "refuse values that look like credentials"),
     Setting(
         "default_ttl",
         "session",
@@ -222,11 +220,11 @@ SETTINGS = (
         _parse_seconds,
         "seconds without members and requests after which a detached server ends",
     ),
-    Setting("autostart", True, _parse_switch, "start a server when a command needs one and none runs", CALLER),
+    Setting("autostart", True, parse_switch, "start a server when a command needs one and none runs", CALLER),
     Setting("log_level", "warn", _parse_level, "debug, info, warn or error"),
-    Setting("off", False, _parse_switch, "record and inject nothing", HOOK),
+    Setting("off", False, parse_switch, "record and inject nothing", HOOK),
     Setting("ignore", (), _parse_globs, "globs of paths and directories about which nothing is recorded", HOOK),
-    Setting("cross_project", False, _parse_switch, "tell an agent that starts also about other projects"),
+    Setting("cross_project", False, parse_switch, "tell an agent that starts also about other projects"),
     Setting(
         "tell",
         "1",

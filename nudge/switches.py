@@ -6,19 +6,26 @@ from __future__ import annotations
 import os
 
 from nudge import files, limits, paths, thin_json
-from nudge.errors import Invalid, StorageFailed
+from nudge.errors import Invalid, SettingInvalid, StorageFailed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from nudge.context import Context
-    from nudge.errors import SettingInvalid
     from nudge.locks import Flock
 
 FILE = "switches.json"
 
-_TRUE = ("1", "true", "yes", "on")
+_ON, _OFF = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
+
+
+def parse_switch(raw: object) -> bool:
+    """Return what a switch is set to, wherever that is written: a variable, a flag, a file. Raises ValueError."""
+    text = str(raw).strip().lower()
+    if text not in _ON + _OFF:
+        raise ValueError("must be 1 or 0")
+    return text in _ON
 
 
 class OffReason:
@@ -140,7 +147,13 @@ def _covers(key: str, context: Context) -> bool:
 
 
 def is_off_for_this_run(environ: Mapping[str, str]) -> bool:
-    return environ.get("NUDGE_OFF", "").strip().lower() in _TRUE
+    """Whether `NUDGE_OFF` says so; an empty variable is not set. Raises SettingInvalid for another text: somebody who
+    sets it may want it off."""
+    text = environ.get("NUDGE_OFF", "").strip()
+    try:
+        return bool(text) and parse_switch(text)
+    except ValueError as error:
+        raise SettingInvalid(str(error), field="NUDGE_OFF") from None
 
 
 def is_off(environ: Mapping[str, str], directory: str, context: Context, event_paths: Iterable[str | None]) -> bool:

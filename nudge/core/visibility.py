@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from nudge.config import Settings
     from nudge.context import Context
 
-_CROSS_PROJECT = "NUDGE_CROSS_PROJECT"
-VARIABLES = frozenset((_CROSS_PROJECT, "NUDGE_PRIVATE_PROJECTS"))
+VARIABLES = frozenset(("NUDGE_CROSS_PROJECT", "NUDGE_PRIVATE_PROJECTS"))
 """A caller's own variables that count beside the settings of the session."""
 
 
@@ -87,7 +86,7 @@ def visibility_of(settings: Settings, environ: Mapping[str, str], context: Conte
     if own:
         caller = config.from_variables(own)
         private += caller.private_projects
-        cross_project = cross_project and (caller.cross_project or _CROSS_PROJECT not in own)
+        cross_project = cross_project and (caller.cross_project or "cross_project" not in caller.explicit)
     here = context.project or (project_of(context.repo, None) if context.repo else None)
     return Visibility(private, here, context.cwd, cross_project=cross_project)
 

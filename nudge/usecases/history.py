@@ -107,6 +107,7 @@ class Pin(OneProject):
 class PurgeParams(InContext):
     """An observation must meet every condition that is given; `older_than` is in days."""
 
+    context: Annotated[dict[str, Any] | None, _UNLISTED] = None
     before: Before = None
     project: ProjectName | None = None
     session: Text | None = None

@@ -8,6 +8,8 @@ import os
 import re
 import stat
 import threading
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,8 +18,9 @@ from nudge import config, hook
 from nudge import switches as switch
 from nudge.cli import app
 from nudge.context import Context
-from nudge.errors import Invalid, StorageFailed
+from nudge.errors import Invalid, SettingInvalid, StorageFailed
 from nudge.security.ignore_globs import is_ignored
+from nudge.setting_table import SETTINGS
 from nudge.storage import spool
 from tests.unit.history.payloads import bash, payload, tool
 
@@ -150,6 +153,60 @@ def test_nothing_is_recorded_where_it_is_off(
 def test_one_run_can_be_off(environ: dict[str, str], value: str, events: int) -> None:
     """`NUDGE_OFF=1 claude`."""
     assert recorded(bash("ls"), environ | {"NUDGE_OFF": value}) == events
+
+
+@pytest.mark.parametrize("value", ["y", "2", "enabled", "tru", "-"])
+def test_a_switch_that_is_not_understood_records_nothing(
+    environ: dict[str, str], value: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Somebody who sets it may want it off: the hook names the variable, and so do status and doctor."""
+    environ |= {"NUDGE_OFF": value}
+    assert hook.main(io.BytesIO(json.dumps(bash("ls")).encode()), environ) == 1
+    assert capsys.readouterr().err == "nudge record: NUDGE_OFF: must be 1 or 0; nothing is recorded\n"
+    assert spool.counts(environ["NUDGE_RUNTIME_DIR"])["files"] == 0
+    with pytest.raises(SettingInvalid, match=r"^NUDGE_OFF: must be 1 or 0"):
+        switch.why_off(environ, environ["NUDGE_RUNTIME_DIR"], REPO)
+    assert config.load_or_default(environ)[1] == "NUDGE_OFF: must be 1 or 0"
+
+
+@pytest.mark.parametrize("text", ["1", "true", "YES", " on ", "0", "False", "no", "off", "y", "2", "enabled", "", "t"])
+def test_one_parser_reads_every_switch(environ: dict[str, str], text: str) -> None:
+    """A text means the same in `NUDGE_OFF`, in any other switch, in one of several values, and in config.toml."""
+    del environ["NUDGE_AUTOSTART"]
+    switches = [(setting.name, setting.variable) for setting in SETTINGS if setting.is_switch]
+    assert {name for name, _ in switches} >= {"auth", "secret_guard", "off", "cross_project", "autostart"}
+
+    environs = {name: {**environ, variable: text} for name, variable in switches if text}
+    path = Path(environ["NUDGE_CONFIG"])
+
+    def in_file(name: str) -> object:
+        path.write_text(f"{name} = {json.dumps(text)}\n", encoding="utf-8")
+        return getattr(config.load(environ), name)
+
+    read: list[Callable[[], object]] = [
+        *(partial(lambda name, told: getattr(config.load(told), name), *pair) for pair in environs.items()),
+        lambda: config.load({**environ, "NUDGE_TELL": text}).tell,
+        lambda: config.load({**environ, "NUDGE_JOURNAL": text}).journal,
+        lambda: config.load({**environ, "NUDGE_MEMORIES": f"archive_on_gc={text}"}).memories["archive_on_gc"],
+        *(partial(in_file, name) for name, _ in switches),
+    ]
+    assert {_meaning(one) for one in read} == {_meaning(lambda: switch.parse_switch(text))}
+
+
+def _meaning(read: Callable[[], object]) -> bool | None:
+    """On, off, or not understood."""
+    try:
+        return read() not in (False, "0")
+    except (SettingInvalid, ValueError):
+        return None
+
+
+@pytest.mark.parametrize("variable", ["NUDGE_AUTH", "NUDGE_SECRET_GUARD", "NUDGE_OFF", "NUDGE_AUTOSTART"])
+def test_an_empty_switch_is_not_set(environ: dict[str, str], variable: str) -> None:
+    """`NUDGE_AUTH= nudge serve` must not serve without a token."""
+    del environ["NUDGE_AUTOSTART"]
+    name = variable.removeprefix("NUDGE_").lower()
+    assert getattr(config.load({**environ, variable: " "}), name) is getattr(config.load(environ), name)
 
 
 def test_off_for_a_run_is_off_for_anything(environ: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
