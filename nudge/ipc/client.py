@@ -338,7 +338,7 @@ class Client:
         for one PRIMARY, by default the operation's."""
         from nudge.core.visibility import VARIABLES  # late: it loads the settings, which a hook reads in another way
 
-        env = requested_env(self._env, VARIABLES)
+        env = requested_env(self._env, VARIABLES & self._env.keys())
         context = context or self._context
         caller = {"door": "cli", "client": "cli", "env": env, **({"context": context} if context else {})}
         request = Request(op, params, caller, timeout=timeout)

@@ -60,8 +60,14 @@ class Server:
         self.endpoints: list[Endpoint | None] = [Endpoint()]
 
     def client(
-        self, *, env: Mapping[str, str] | None = None, port: int | None = None, autostart: bool = True
+        self,
+        *,
+        env: Mapping[str, str] | None = None,
+        port: int | None = None,
+        autostart: bool = True,
+        context: Mapping[str, Any] | None = None,
     ) -> Server:
+        self.context = context
         self.made_with = {"env": env, "port": port, "autostart": autostart}
         return self
 
