@@ -63,10 +63,10 @@ def inject(
         console.note(escape(f"recording and telling are off {off.where}; turn them on with: {off.fix}"))
         return EXIT_OK
     if prompt is not None:
-        about = {"query": prompt, "context": plain.context_params(**where)}
-        result = invocation.client(env).call("nudge.assemble_context", about)
-        console.result(result, (escape(line) for line in result["markdown"].splitlines()))
-        if not result["markdown"] and not console.as_json:
+        about = {"prompt": prompt, "context": plain.context_params(**where)}
+        result = invocation.client(env).call("nudge.inject", about)
+        console.result(result, map(escape, result["text"].splitlines()))
+        if not result["text"] and not console.as_json:
             console.note("nothing is known here about this prompt, so an agent is told nothing")
         return EXIT_OK
     fields = {"source": source, "explain": explain, "context": plain.context_params(**where)}

@@ -147,7 +147,6 @@ VERBS = (
         "told",
         "print what an agent that starts here is told",
         "nudge.inject",
-        "nudge.assemble_context",
     ),
     Verb(
         "learned",

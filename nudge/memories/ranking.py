@@ -278,11 +278,38 @@ def relevant_notes(
                 continue
             if match.note.id not in best or best[match.note.id].score < candidate.score:
                 best[match.note.id] = candidate
-    for note_id, winner in find_winners(connection, best, now).items():
-        candidate = best.pop(note_id)
-        if winner is not None and (where.namespaces is None or winner.draft.namespace in where.namespaces):
-            best.setdefault(winner.id, replace(candidate, note=winner, supersedes=candidate.note))
-    return sorted(best.values(), key=lambda candidate: (-candidate.score, candidate.note.id))[:limit]
+    current = _without_losers(connection, best, where, now)
+    return sorted(current, key=lambda candidate: (-candidate.score, candidate.note.id))[:limit]
+
+
+def best_notes(
+    connection: SqlConnection, question: str, where: NoteFilter, limit: int, now: float
+) -> list[RelevantNote]:
+    """The notes that recall finds for a question, in its order. A note that was resolved in favor of another is
+    replaced by that one."""
+    if not content_words(question):
+        return []
+    matches = recall(connection, question, where, limit, now)
+    words = matched_words(connection, question, [match.note for match in matches])
+    found = {
+        match.note.id: RelevantNote(match.note, match.score.total, tuple(words[match.note.id])) for match in matches
+    }
+    current = _without_losers(connection, found, where, now)
+    return sorted(current, key=lambda candidate: -candidate.score)
+
+
+def _without_losers(
+    connection: SqlConnection, found: dict[int, RelevantNote], where: NoteFilter, now: float
+) -> list[RelevantNote]:
+    for note_id, winner in find_winners(connection, found, now).items():
+        candidate = found.pop(note_id)
+        if winner is not None and _is_in(winner.draft.namespace, where):
+            found.setdefault(winner.id, replace(candidate, note=winner, supersedes=candidate.note))
+    return list(found.values())
+
+
+def _is_in(namespace: str, where: NoteFilter) -> bool:
+    return namespace not in where.hidden and (where.namespaces is None or namespace in where.namespaces)
 
 
 def subject_words(text: str) -> tuple[str, ...]:

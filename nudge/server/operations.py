@@ -320,7 +320,7 @@ _TABLE = (
         "nudge.assemble_context",
         "assemble_context",
         "memories",
-        "Notes: what is known about a prompt, as Markdown; empty when no note, hint or fact matches it.",
+        "Notes: the best notes, attempts, hints and facts for a question, as Markdown of at most max_tokens.",
         assemble.AssembleContext,
         assemble.AssembleContextResult,
         assemble.assemble_context,

@@ -1,10 +1,11 @@
-"""The notes, hints and facts that a prompt is about: the operation `assemble_context`, and the notes for a hook."""
+"""The notes, hints and facts for a question: the operation `assemble_context`; and the few notes that a prompt is
+about, for a hook."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -15,14 +16,16 @@ from nudge.context import Context
 from nudge.hints.fields import search_text
 from nudge.history import facts, projects
 from nudge.history.digest_lines import hint_value_text, reason_text, short_name
-from nudge.history.ledger import IDENTITY, Line
+from nudge.history.ledger import HEADER, IDENTITY, Line
 from nudge.memories.attempts import LESSON
 from nudge.memories.note import ATTEMPT, GLOBAL
-from nudge.memories.ranking import RelevantNote, relevant_notes, subject_words
+from nudge.memories.ranking import RelevantNote, best_notes, relevant_notes, subject_words
 from nudge.memories.store import NoteFilter
 from nudge.text import quote, quote_name, quote_titled
 from nudge.usecases.app import App
 from nudge.usecases.call import Call, InContext, Result, Text
+from nudge.usecases.memories import note_filter
+from nudge.usecases.memory_models import Filters
 from nudge.usecases.visibility import visible_to
 from nudge.words import split_words, stem
 
@@ -39,7 +42,6 @@ _TITLES = {
 }
 _KINDS = {"values": VALUES, "experiences": EXPERIENCES, "notes": OTHERS}
 _CHARS_PER_TOKEN = 4
-_MIN_SHARE = 0.5  # of the prompt's words that a hint or a fact must have
 
 
 class AssembleContext(InContext):
@@ -50,7 +52,7 @@ class AssembleContext(InContext):
 
 
 class AssembleContextResult(Result):
-    """`markdown` is empty when nothing is known about the prompt; `truncated`: there was no room for everything."""
+    """`markdown` is empty when nothing has a word of the question; `truncated`: there was no room for everything."""
 
     markdown: str
     token_count: int
@@ -65,33 +67,43 @@ class _ContextSection:
 
 
 async def assemble_context(app: App, params: AssembleContext, call: Call) -> Any:
-    """Return only what the prompt is about, by the same threshold as for a hook. The notes are not touched."""
+    """Return the best there is for the question, as much as fits: unlike a hook, whoever asks wants an answer. The
+    notes are those that `memory_recall` finds; they are not touched."""
     types = list(dict.fromkeys(params.context_types or _TITLES))
-    namespace, now = (await visible_to(app, call, params)).here, app.now()
+    visible, now = await visible_to(app, call, params), app.now()
     sections = {kind: await _hints(app, params, call) if kind == "hints" else [] for kind in types}
 
     def read(connection: sqlite3.Connection) -> None:
         for kind in types:
             if kind in _KINDS:
-                relevant = notes_about(connection, params.query, namespace, _KINDS[kind], params.limit, now)
-                sections[kind] = [note_line(one, now) for one in relevant]
+                where = replace(
+                    note_filter(connection, visible, Filters()), kinds=_KINDS[kind], without_open_attempts=True
+                )
+                found = best_notes(connection, params.query, where, params.limit, now)
+                sections[kind] = [note_line(one, now, visible.here) for one in found]
             elif kind == "facts":
-                sections[kind] = _facts(connection, params.query, namespace, params.limit, now)
+                sections[kind] = _facts(connection, params.query, visible.here, params.limit, now)
 
     await app.read(read)
     return _to_markdown([_ContextSection(_TITLES[kind], sections[kind]) for kind in types], params.max_tokens)
 
 
-def _to_markdown(sections: Iterable[_ContextSection], max_tokens: int) -> dict[str, Any]:
-    """The sections as Markdown, without the lines that would exceed `max_tokens`. A line is never cut."""
-    text, count, total = "", 0, 0
-    for section in sections:
-        head = ("\n\n" if text else "") + f"## {section.title}"
-        for line in section.lines:
-            total += 1
-            longer = f"{text}{head}\n- {line.text}"
-            if len(longer) // _CHARS_PER_TOKEN <= max_tokens:
-                text, head, count = longer, "", count + 1
+def _to_markdown(sections: Sequence[_ContextSection], max_tokens: int) -> dict[str, Any]:
+    """The sections as Markdown, as far as they fit into `max_tokens`: the best line of each, then the second best. A
+    line is never cut."""
+    chosen: list[list[str]] = [[] for _ in sections]
+    size, total = 0, sum(len(section.lines) for section in sections)
+    for rank in range(max((len(section.lines) for section in sections), default=0)):
+        for section, lines in zip(sections, chosen, strict=True):
+            if rank >= len(section.lines):
+                continue
+            line = f"\n- {section.lines[rank].text}"
+            head = 0 if lines else len(f"## {section.title}") + (2 if size else 0)
+            if (size + head + len(line)) // _CHARS_PER_TOKEN <= max_tokens:
+                lines.append(line)
+                size += head + len(line)
+    parts = [f"## {section.title}{''.join(lines)}" for section, lines in zip(sections, chosen, strict=True) if lines]
+    text, count = "\n\n".join(parts), sum(map(len, chosen))
     return {
         "markdown": text,
         "token_count": len(text) // _CHARS_PER_TOKEN,
@@ -103,22 +115,34 @@ def _to_markdown(sections: Iterable[_ContextSection], max_tokens: int) -> dict[s
 # Notes
 
 
-def notes_about(
-    connection: sqlite3.Connection, prompt: str, namespace: str | None, kinds: Sequence[str], limit: int, now: float
-) -> list[RelevantNote]:
-    """Notes of the namespace and global ones. Of attempts, only those that were resolved."""
+def lines_about(connection: sqlite3.Connection, prompt: str, namespace: str | None, now: float) -> list[Line]:
+    """The few notes that a prompt is about, of the namespace and global ones; mostly none. Of attempts, only those that
+    were resolved."""
     names = tuple(dict.fromkeys((namespace or GLOBAL, GLOBAL)))
-    where = NoteFilter(namespaces=names, kinds=tuple(kinds), without_open_attempts=True)
-    return relevant_notes(connection, prompt, where, limit, now)
+    where = NoteFilter(namespaces=names, kinds=(*VALUES, *EXPERIENCES, *OTHERS), without_open_attempts=True)
+    relevant = relevant_notes(connection, prompt, where, 2 * limits.PROMPT_LINES, now)
+    return [note_line(one, now, namespace) for one in _without_attempts_of_lessons(relevant)[: limits.PROMPT_LINES]]
 
 
-def without_attempts_of_lessons(relevant: Sequence[RelevantNote]) -> list[RelevantNote]:
+def fitting_lines(lines: Sequence[Line]) -> list[Line]:
+    """The lines that fit into the answer to a hook. A line is never cut."""
+    fitting: list[Line] = []
+    size = len(HEADER)
+    for line in lines[: limits.PROMPT_LINES]:
+        size += len(line.text) + 1
+        if size <= limits.PROMPT_CHARS:
+            fitting.append(line)
+    return fitting
+
+
+def _without_attempts_of_lessons(relevant: Sequence[RelevantNote]) -> list[RelevantNote]:
     """Leave out the attempts whose lesson is among the notes: it tells their outcome."""
     attempts = {one.note.draft.metadata.get("attempt") for one in relevant if one.note.draft.kind == LESSON}
     return [one for one in relevant if one.note.draft.kind != ATTEMPT or one.note.id not in attempts]
 
 
-def note_line(relevant: RelevantNote, now: float) -> Line:
+def note_line(relevant: RelevantNote, now: float, here: str | None) -> Line:
+    """A note as it is told; `here` is the namespace of who is told, and another one is named."""
     draft, name = relevant.note.draft, f"m{relevant.note.id}"
     outcome = ""
     if draft.kind == ATTEMPT:
@@ -128,7 +152,9 @@ def note_line(relevant: RelevantNote, now: float) -> Line:
     if (loser := relevant.supersedes) is not None:
         supersedes = f", in place of {quote(loser.draft.title, limits.MAX_TOLD_SUPERSEDED)}"
         whose = f"m{loser.id}'s"
-    text = f"{name} {draft.kind}{outcome}, {ago(now - relevant.note.updated_at)}{supersedes}: {body}"
+    is_elsewhere = draft.namespace not in (here, GLOBAL)
+    place = f", {quote_name(draft.namespace, limits.INJECTED_NAME_CHARS)}" if is_elsewhere else ""
+    text = f"{name} {draft.kind}{outcome}{place}, {ago(now - relevant.note.updated_at)}{supersedes}: {body}"
     reason = f"the prompt has {whose} words {', '.join(relevant.words[: limits.TOLD_WORDS])}"
     return Line(name, "note", text, reason, ((IDENTITY, name),))
 
@@ -137,25 +163,24 @@ def note_line(relevant: RelevantNote, now: float) -> Line:
 
 
 async def _hints(app: App, params: AssembleContext, call: Call) -> list[Line]:
-    """Hints that are eligible here and have at least half of the prompt's words. A secret is named without its
-    value."""
+    """Hints that are eligible here and have words of the question, those with the most of them first. A secret is named
+    without its value."""
     names = app.session.store.env_names()
     context = call.merge_context(Context.parse(params.context), names)
     result = await app.in_slices(app.session.store.query(app.now(), context=context, limit=limits.MAX_QUERY_LIMIT))
-    lines = []
-    told = []
+    found: list[tuple[int, Line, dict[str, Any]]] = []
     for hit in result["hints"]:
         meta = hit["hint"]["meta"]
         is_secret = meta.get("sensitivity") == "secret"
         value = None if is_secret else search_text(hit["hint"]["value"])
         name, reason = f"{hit['component']}/{hit['key']}", str(meta.get("reason") or "")
-        if _shares_words(params.query, f"{name} {value or ''} {reason} {' '.join(meta.get('tags') or ())}"):
+        if shared := _count_shared(params.query, f"{name} {value or ''} {reason} {' '.join(meta.get('tags') or ())}"):
             text = f"{short_name(name)}: {hint_value_text(name, value)}"
             text += f" ({reason_text(reason)})" if reason else ""
-            lines.append(Line(name, "hint", text, "it has most of the prompt's words"))
-            told.append(hit)
-    app.session.store.mark_returned(told[: params.limit], app.now())
-    return lines[: params.limit]
+            found.append((shared, Line(name, "hint", text, "it has words of the question"), hit))
+    best = sorted(found, key=lambda one: -one[0])[: params.limit]
+    app.session.store.mark_returned([hit for _, _, hit in best], app.now())
+    return [line for _, line, _ in best]
 
 
 def _facts(connection: sqlite3.Connection, prompt: str, project: str | None, limit: int, now: float) -> list[Line]:
@@ -163,15 +188,16 @@ def _facts(connection: sqlite3.Connection, prompt: str, project: str | None, lim
     if project is None:
         return []
     offers = [offer for _, offer in facts.load(connection, project).list_offers(project, now)]
-    about = [offer for offer in offers if _shares_words(prompt, f"{offer.fact.subject} {offer.answer}")]
+    about = [(_count_shared(prompt, f"{offer.fact.subject} {offer.answer}"), offer) for offer in offers]
+    best = sorted((one for one in about if one[0]), key=lambda one: -one[0])[:limit]
     return [
-        Line(f"fact {offer.fact.subject}", "fact", text, "it has most of the prompt's words")
-        for offer in about[:limit]
+        Line(f"fact {offer.fact.subject}", "fact", text, "it has words of the question")
+        for _, offer in best
         if (text := offer.text(now))
     ]
 
 
-def _shares_words(prompt: str, text: str) -> bool:
-    """Whether a short text has at least half of the words that the prompt is about."""
-    wanted = {stem(part) for word in subject_words(prompt) for part in split_words(word)}
-    return bool(wanted) and len(wanted & set(map(stem, split_words(text)))) >= _MIN_SHARE * len(wanted)
+def _count_shared(question: str, text: str) -> int:
+    """How many of the words that the question is about a text has."""
+    wanted = {stem(part) for word in subject_words(question) for part in split_words(word)}
+    return len(wanted & set(map(stem, split_words(text))))

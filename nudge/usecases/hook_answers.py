@@ -29,7 +29,7 @@ from nudge.storage.database import Database
 from nudge.text import quote
 from nudge.usecases import learning
 from nudge.usecases.app import App
-from nudge.usecases.assemble import EXPERIENCES, OTHERS, VALUES, note_line, notes_about, without_attempts_of_lessons
+from nudge.usecases.assemble import fitting_lines, lines_about
 from nudge.usecases.call import Call
 from nudge.usecases.memories import lifetimes_of
 
@@ -114,23 +114,12 @@ async def tell(
     # `again`: a failure is answered even if the session's start told of it, and a reminder may repeat a line. `learn`,
     # `_reminder` and `_observe_outcome` decide how often.
     session, project = str(event["session_id"]), _project(event)
-    new = app.ledger.claim(session, project, _fitting(lines), again=moment in (ledger.FAILURE, ledger.ATTEMPT))
+    new = app.ledger.claim(session, project, fitting_lines(lines), again=moment in (ledger.FAILURE, ledger.ATTEMPT))
     if not new:
         return None
     is_shadow = app.ledger.is_shadow(setting, session)
     app.in_background(_record_lines(app, database, session, project, moment, new, is_shadow))
     return None if is_shadow else HEADER + "\n".join(line.text for line in new)
-
-
-def _fitting(lines: Sequence[Line]) -> list[Line]:
-    """The lines that fit into the answer. A line is never cut."""
-    fitting: list[Line] = []
-    size = len(HEADER)
-    for line in lines[: limits.PROMPT_LINES]:
-        size += len(line.text) + 1
-        if size <= limits.PROMPT_CHARS:
-            fitting.append(line)
-    return fitting
 
 
 async def _record_lines(
@@ -189,13 +178,10 @@ async def _about_prompt(app: App, database: Database, event: Mapping[str, Any]) 
     if not prompt or prompt == PRIVATE:
         return []
 
-    def read(connection: sqlite3.Connection) -> list[Line]:
-        kinds = (*VALUES, *EXPERIENCES, *OTHERS)
-        relevant = notes_about(connection, prompt, namespace, kinds, 2 * limits.PROMPT_LINES, now)
-        return [note_line(one, now) for one in without_attempts_of_lessons(relevant)[: limits.PROMPT_LINES]]
-
     try:
-        return await database.read(read, timeout=limits.PROMPT_TIMEOUT)
+        return await database.read(
+            lambda connection: lines_about(connection, prompt, namespace, now), timeout=limits.PROMPT_TIMEOUT
+        )
     except NudgeError:
         return []
 

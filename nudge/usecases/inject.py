@@ -23,6 +23,7 @@ from nudge.memories.note import Note, parse_id
 from nudge.memories.ranking import Factors, score
 from nudge.memories.store import get_many
 from nudge.usecases.app import App
+from nudge.usecases.assemble import fitting_lines, lines_about
 from nudge.usecases.call import Call, ContextParam, Params, Result
 from nudge.usecases.explain import hint_item
 from nudge.usecases.freshness import mark_stale
@@ -35,6 +36,7 @@ class Inject(Params):
     source: Annotated[str, Field(description="startup, resume, clear or compact")] = digest.STARTUP
     context: ContextParam = None
     explain: Annotated[bool, Field(description="with score and reason of each line")] = False
+    prompt: Annotated[str | None, Field(description="what is told about this prompt, in place of the start")] = None
     note: Annotated[bool, Field(description="keep it for the session's trace, when a session is given")] = True
 
 
@@ -44,6 +46,8 @@ class InjectResult(Result):
 
 
 async def inject(app: App, params: Inject, call: Call) -> Any:
+    if params.prompt is not None:
+        return {"text": await _about_prompt(app, params.prompt, params, call), "items": []}
     tell = app.session.settings.tell
     is_recorded = bool(params.session_id and params.note)
     if is_recorded and ledger.is_silent(tell):
@@ -56,6 +60,13 @@ async def inject(app: App, params: Inject, call: Call) -> Any:
         if result.is_shadow:
             return {"text": "", "items": []}
     return {"text": result.text, "items": await _explained(app, params, call, result) if params.explain else []}
+
+
+async def _about_prompt(app: App, prompt: str, params: Inject, call: Call) -> str:
+    """The text that an agent here gets with this prompt, if it was told none of it before; nothing is recorded."""
+    here, now = (await visible_to(app, call, params)).here, app.now()
+    lines = fitting_lines(await app.read(lambda connection: lines_about(connection, prompt, here, now)))
+    return ledger.HEADER + "\n".join(line.text for line in lines) if lines else ""
 
 
 async def _is_shadow(app: App, setting: str, session: str) -> bool:

@@ -95,8 +95,9 @@ def test_at_most_three_lines_of_six_hundred_characters(machine: Machine) -> None
     assert all(line.rstrip().endswith('"') for line in printed.splitlines())
 
 
-def test_assemble_context_is_what_a_prompt_is_about(machine: Machine) -> None:
-    """Markdown with its size, by the tool's own name as hooks over HTTP call it; empty for small talk."""
+def test_assemble_context_is_what_is_known_about_a_question(machine: Machine) -> None:
+    """Markdown with its size, by the tool's own name as hooks over HTTP call it; empty where nothing has a word of
+    it."""
     decide(machine, "Session tokens live in Redis", "Postgres was too slow.")
     agent = machine.serve()
     agent.initialize()

@@ -64,6 +64,15 @@ def test_inject_explains(nudge: Nudge, server: Server) -> None:
     assert server.params["explain"] is True and json.loads(nudge("inject", "--json").out)["items"] == items
 
 
+def test_inject_about_a_prompt(nudge: Nudge, server: Server) -> None:
+    """What an agent gets with it, by the same operation."""
+    server.answers["nudge.inject"] = {"text": "Nudge record: m1", "items": []}
+    assert nudge("inject", "--prompt", "move the sessions").out == "Nudge record: m1\n"
+    assert server.params["prompt"] == "move the sessions"
+    server.answers["nudge.inject"] = {"text": "", "items": []}
+    assert "nothing is known here about this prompt" in nudge("inject", "--prompt", "x").err
+
+
 def test_nothing_to_inject(nudge: Nudge, server: Server) -> None:
     """Nothing on stdout, as an agent would be told nothing."""
     server.answers["nudge.inject"] = {"text": "", "items": []}
