@@ -42,11 +42,12 @@ LEAVES = frozenset(
         "thin_json",
     )
 )
-DOMAINS = frozenset(("hints", "history", "manifests", "memories"))
+DOMAINS = frozenset(("hints", "history", "learning", "manifests", "memories"))
 
 MAY_IMPORT = {
     **dict.fromkeys(LEAVES, LEAVES),
     **{domain: LEAVES | {domain} for domain in DOMAINS},
+    "history": LEAVES | {"history", "learning"},  # it reads shell lines as learning does
     "clients": LEAVES | {"clients"},
     "storage": LEAVES | {"storage"},
     "ipc": LEAVES | {"ipc"},
