@@ -31,9 +31,8 @@ from nudge.storage.sqlite import (
     leave_mark,
     open_readonly,
     open_writable,
-    to_nudge_error,
 )
-from nudge.storage.workers import CLOSED, Job, Workers
+from nudge.storage.workers import CLOSED, Job, Workers, refusal_of
 
 T = TypeVar("T")
 
@@ -245,7 +244,7 @@ def _refusal(error: BaseException) -> NudgeError:
     if isinstance(error, NudgeError):
         return error
     if isinstance(error, STATEMENT_ERRORS):
-        return to_nudge_error(error)
+        return refusal_of(error)
     return StorageFailed(f"the database cannot be opened: {getattr(error, 'strerror', None) or error}")
 
 
@@ -351,7 +350,7 @@ def _commit(connection: sqlite3.Connection, jobs: list[Job]) -> None:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         failures = (job.error for job in jobs if isinstance(job.error, StorageFailed | Unavailable))
-        cause = next(failures, None) or to_nudge_error(error)
+        cause = next(failures, None) or refusal_of(error)
         for job in jobs:
             job.error = job.error or cause
 

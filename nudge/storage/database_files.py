@@ -24,6 +24,7 @@ from nudge.storage.sqlite import (
     check,
     copy_to,
     damaged,
+    describe_damage,
     open_backup,
     to_nudge_error,
 )
@@ -183,7 +184,7 @@ def _copy_sound(connection: sqlite3.Connection, target: str) -> list[str]:
     except STATEMENT_ERRORS as error:
         if not isinstance(to_nudge_error(error), DatabaseDamaged):
             raise
-        return [str(error)]
+        return [describe_damage(error)]
     with contextlib.closing(sqlite3.connect(target, isolation_level=None)) as copy:
         problems = check(copy)
     if problems:

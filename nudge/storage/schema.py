@@ -9,7 +9,7 @@ from contextlib import closing
 from functools import cache
 
 from nudge.storage import migrations
-from nudge.storage.sqlite import STATEMENT_ERRORS
+from nudge.storage.sqlite import STATEMENT_ERRORS, describe_damage
 
 _OF_SQLITE = frozenset(("sqlite_sequence", *(f"sqlite_stat{number}" for number in range(1, 5))))
 _SHADOW = re.compile(r"_fts_[a-z]+$")  # FTS5 makes them; their SQL is its affair, and may change
@@ -29,7 +29,7 @@ def find_differences(connection: sqlite3.Connection) -> list[str]:
             return [f"there is no format {version}"]
         found, expected = _read_objects(connection), _expected(version)
     except STATEMENT_ERRORS as error:
-        return [f"the schema cannot be read: {error}"]
+        return [f"the schema cannot be read: {describe_damage(error)}"]
     if version == 0 and found:
         return ["the file has no format"]
     missing = [f"the {kind} {name} is missing" for kind, name in expected if (kind, name) not in found]

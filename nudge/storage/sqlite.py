@@ -31,12 +31,22 @@ _TEXTS_AT_ONCE = 5_000  # documents in one in-memory index
 STATEMENT_ERRORS = (sqlite3.Error, UnicodeDecodeError, MemoryError)
 """What a statement raises. The second: SQLite quotes names of a damaged schema, whose bytes need not be text."""
 
-# Of the environment, of what the caller gave, or of ours. `SQLITE_ERROR` is not one: our statements fit our schema.
-_NOT_DAMAGE = (
-    *("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM", "SQLITE_AUTH"),
-    *("SQLITE_INTERRUPT", "SQLITE_ABORT", "SQLITE_NOMEM", "SQLITE_NOLFS", "SQLITE_PROTOCOL"),
-    *("SQLITE_CONSTRAINT", "SQLITE_TOOBIG", "SQLITE_MISUSE", "SQLITE_RANGE"),
-)
+_UNEXPECTED = "a statement was refused; the server's log has the details"
+# Of the environment, of what the caller gave, or of ours, each with a sentence: SQLite's own may quote a statement or
+# name a table. `SQLITE_ERROR` is not one: our statements fit our schema.
+_NOT_DAMAGE = {
+    "SQLITE_FULL": "database or disk is full",
+    "SQLITE_IOERR": "disk I/O error",
+    "SQLITE_READONLY": "attempt to write a readonly database",
+    "SQLITE_CANTOPEN": "unable to open database file",
+    **dict.fromkeys(("SQLITE_PERM", "SQLITE_AUTH"), "access was refused"),
+    **dict.fromkeys(("SQLITE_INTERRUPT", "SQLITE_ABORT"), "it was interrupted"),
+    "SQLITE_NOMEM": "not enough memory",
+    "SQLITE_NOLFS": "its file is too large for this system",
+    "SQLITE_PROTOCOL": "its file cannot be locked",
+    "SQLITE_TOOBIG": "a value is too large",
+    **dict.fromkeys(("SQLITE_CONSTRAINT", "SQLITE_MISUSE", "SQLITE_RANGE"), _UNEXPECTED),
+}
 _BUSY = ("SQLITE_BUSY", "SQLITE_LOCKED")
 _QUERY_ERROR = "fts5: syntax error"
 _DETAILS = ("file is not a database", "database disk image is malformed")
@@ -55,10 +65,16 @@ def to_nudge_error(error: BaseException) -> NudgeError:
     if name == "SQLITE_ERROR" and text.startswith(_QUERY_ERROR):
         return Invalid(text.removeprefix("fts5: "), field="query")
     if isinstance(error, MemoryError):
-        return StorageFailed("the database failed: not enough memory")
-    if name.startswith(_NOT_DAMAGE) or isinstance(error, sqlite3.ProgrammingError | sqlite3.InterfaceError):
-        return StorageFailed(f"the database failed: {text}")
-    return damaged(text if text in _DETAILS else "its schema or a row cannot be read")
+        name = "SQLITE_NOMEM"
+    sentence = next((sentence for kind, sentence in _NOT_DAMAGE.items() if name.startswith(kind)), None)
+    if sentence is None and isinstance(error, sqlite3.ProgrammingError | sqlite3.InterfaceError):
+        sentence = _UNEXPECTED
+    return damaged(describe_damage(error)) if sentence is None else StorageFailed(f"the database failed: {sentence}")
+
+
+def describe_damage(error: BaseException) -> str:
+    """Say what is damaged, without path and SQL."""
+    return str(error) if str(error) in _DETAILS else "its schema or a row cannot be read"
 
 
 def damaged(problem: str) -> DatabaseDamaged:
@@ -73,7 +89,7 @@ def open_readonly(path: str, timeout: float = limits.OFFLINE_READ_TIMEOUT) -> sq
             _uri(path, "ro"), uri=True, timeout=timeout, isolation_level=None, check_same_thread=False
         )
     except sqlite3.Error as error:
-        raise StorageFailed(f"the database cannot be opened: {error}") from None
+        raise to_nudge_error(error) from None
     try:
         connection.execute("PRAGMA query_only = ON")
         connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
@@ -98,7 +114,7 @@ def open_writable(path: str) -> sqlite3.Connection:
     _forget_removed(path)
     os.makedirs(os.path.dirname(path) or ".", mode=0o700, exist_ok=True)
     if os.path.islink(path):  # O_NOFOLLOW refuses it too, as "Too many levels of symbolic links"
-        raise OSError(errno.ELOOP, f"{path} is a symbolic link")
+        raise OSError(errno.ELOOP, "its path is a symbolic link")
     os.close(os.open(path, _CREATE, 0o600))
     connection = sqlite3.connect(
         _uri(path, "rw"),
@@ -235,7 +251,7 @@ def check(connection: sqlite3.Connection) -> list[str]:
         ]
         return problems + _check_index(connection)
     except STATEMENT_ERRORS as error:
-        return [str(error)]
+        return [describe_damage(error)]
 
 
 def _check_index(connection: sqlite3.Connection) -> list[str]:
@@ -251,7 +267,7 @@ def _check_index(connection: sqlite3.Connection) -> list[str]:
         try:
             connection.execute(sql.format(table)).fetchall()
         except STATEMENT_ERRORS as error:
-            problems.append(f"the full-text index does not agree with the {table}: {error}")
+            problems.append(f"the full-text index does not agree with the {table}: {describe_damage(error)}")
     return problems
 
 

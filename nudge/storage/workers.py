@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import sqlite3
 import time
 from collections import deque
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     Work = Callable[[sqlite3.Connection], Any]
 
+_log = logging.getLogger(__name__)
 CLOSED = "the history is closed"
 _TOO_LONG = "the query took too long and was stopped; narrow it"
 _STOPPING = "the server is stopping; send it again"
@@ -44,7 +46,7 @@ class Job:
             self.result = self.work(connection)
         except STATEMENT_ERRORS as error:
             interrupted = error_name(error) == "SQLITE_INTERRUPT"
-            self.error = self.interruption if interrupted and self.interruption else to_nudge_error(error)
+            self.error = self.interruption if interrupted and self.interruption else refusal_of(error)
         except Exception as error:
             self.error = error
 
@@ -184,9 +186,17 @@ class Workers:
         deliver(jobs)
 
 
+def refusal_of(error: BaseException) -> NudgeError:
+    """Return what a caller is told about one of `STATEMENT_ERRORS`; SQLite's own words are for the log."""
+    refused = to_nudge_error(error)
+    if isinstance(refused, StorageFailed):
+        _log.warning("a statement failed: %s", error)
+    return refused
+
+
 def _fail(jobs: list[Job], error: Exception) -> None:
     for job in jobs:
-        job.error = to_nudge_error(error) if isinstance(error, STATEMENT_ERRORS) else error
+        job.error = refusal_of(error) if isinstance(error, STATEMENT_ERRORS) else error
     deliver(jobs)
 
 

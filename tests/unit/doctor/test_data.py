@@ -126,7 +126,7 @@ def test_a_database_that_is_a_symbolic_link_is_named(tmp_path: Path, make: Make)
     assert (live.level, live.fix) == ("fail", f"nudge stop; export NUDGE_DB={target}")
     assert f"{path} is a symbolic link" in live.message
     database = Database.open(str(path))
-    assert database.reason == f"the database cannot be opened: {path} is a symbolic link"
+    assert database.reason == "the database cannot be opened: its path is a symbolic link"
     database.close()
 
 

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import errno
 import os
+import re
 import shutil
 import sqlite3
 import stat
@@ -232,6 +233,40 @@ def test_a_link_in_the_place_of_the_database_is_refused(
     os.symlink(tmp_path / "elsewhere.db", path)
     assert opened().reason is not None
     assert not (tmp_path / "elsewhere.db").exists()
+
+
+# What a caller is told
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT * FROM nowhere",
+        "SELECT nothing FROM events",
+        "SELECT broken syntax here",
+        "INSERT INTO events VALUES ('a', NULL)",
+        "INSERT INTO events VALUES ('twice', 0), ('twice', 0)",
+        "INSERT INTO events VALUES (1, 2, 3)",
+        "INSERT INTO prompts (session_id, timestamp, source, content) VALUES ('none', 0, 'user', 'x')",
+        "SELECT ?, ?",
+        "SELECT zeroblob(2000000000)",
+        "SELECT load_extension('/tmp/x')",
+        "ATTACH '/nowhere/x.db' AS other",
+        "SELECT 1; SELECT 2",
+    ],
+)
+@pytest.mark.parametrize("door", ["read", "write", "maintain"])
+def test_an_error_of_a_statement_names_no_path_and_no_sql(
+    opened: Callable[[], Database], statement: str, door: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One sentence of ours; SQLite's own is in the log."""
+    with pytest.raises(StorageFailed) as failed:
+        run(getattr(opened(), door)(lambda connection: connection.execute(statement).fetchall()))
+    told = str(failed.value.to_wire())
+    words = set(re.findall(r"[a-z_]{4,}", statement.lower())) - {"extension", "here", "source", "content"}
+    assert not words & set(re.findall(r"[a-z_]+", told.lower())), told
+    assert not re.search(r"/|SQLITE|syntax|constraint|no such|bind", told), told
+    assert "a statement failed: " in caplog.text
 
 
 # Migrations
