@@ -226,6 +226,8 @@ def explain_lines(console: Console, result: Mapping[str, Any], *, in_history: bo
     parts = [part for item in result["items"] for part in item["score"]["components"].values() if part]
     longest = max(map(abs, parts), default=1.0)
     searched = result["metadata"]["query"] is not None
+    for typed, meant in (result["metadata"].get("corrections") or {}).items():
+        yield f"nothing has {escape(typed)}; searched for {escape(meant)}"
     for item in result["items"]:
         yield from _explained_lines(console, item, longest, searched=searched, in_history=in_history)
 

@@ -11,11 +11,11 @@ import re
 
 from nudge import limits
 from nudge.errors import Invalid
-from nudge.words import content_words
+from nudge.words import content_words, distinct_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
 _INDEXED = ("content", "file_path", "details")
 _OPERATORS = ("AND", "OR", "NOT")
@@ -26,11 +26,15 @@ _FILTER = re.compile(rf"(-\s*)?(\{{\s*(?:{_NAMES})(?:\s+(?:{_NAMES}))*\s*\}}|(?:
 class FtsQuery:
     """A parsed query. Raises Invalid with what is wrong and at which character."""
 
-    __slots__ = ("_text", "is_question", "match")
+    __slots__ = ("corrections", "is_question", "match", "text", "words")
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, corrections: Mapping[str, str] | None = None) -> None:
         tokens = _scan(text)
-        self._text = text
+        self.text = text
+        self.corrections = corrections or {}
+        """Misspelled words that were typed, each with the one that stands in its place."""
+        self.words = [word for token in tokens for word in token.words]
+        """Its words in lower case, without prefixes and what stands in quotes."""
         self.match = _QueryParser(tokens).parse() or '""'
         """The FTS5 expression."""
         self.is_question = len(tokens) >= limits.QUESTION_WORDS and all(token.kind == "phrase" for token in tokens)
@@ -39,8 +43,13 @@ class FtsQuery:
 
     def any_word(self) -> str:
         """The FTS5 expression for any of its words, without stop words."""
-        words = content_words(self._text)[: limits.MAX_QUESTION_WORDS]
+        words = content_words(self.text)[: limits.MAX_QUESTION_WORDS]
         return " OR ".join(f'"{word}"' for word in words) or '""'
+
+    def replace_words(self, corrections: Mapping[str, str]) -> FtsQuery:
+        """The same query with other words in place of some."""
+        wrong = re.compile(rf"\b(?:{'|'.join(map(re.escape, corrections))})\b", re.IGNORECASE)
+        return FtsQuery(wrong.sub(lambda match: corrections[match[0].lower()], self.text), corrections)
 
 
 def _scan(text: str) -> list[_Token]:
@@ -61,10 +70,10 @@ class _Token:
     """`kind` is `phrase`, `filter`, `near`, an operator, or the character itself; `sql` is its form in the
     expression."""
 
-    __slots__ = ("at", "kind", "sql", "wordy")
+    __slots__ = ("at", "kind", "sql", "words", "wordy")
 
-    def __init__(self, kind: str, at: int, sql: str, *, wordy: bool = True) -> None:
-        self.kind, self.at, self.sql, self.wordy = kind, at, sql, wordy
+    def __init__(self, kind: str, at: int, sql: str, *, wordy: bool = True, words: Sequence[str] = ()) -> None:
+        self.kind, self.at, self.sql, self.wordy, self.words = kind, at, sql, wordy, words
 
 
 class _Scanner:
@@ -105,8 +114,8 @@ class _Scanner:
         else:
             self._word()
 
-    def _add(self, kind: str, length: int, sql: str, *, wordy: bool = True) -> None:
-        self._tokens.append(_Token(kind, self._at, sql, wordy=wordy))
+    def _add(self, kind: str, length: int, sql: str, *, wordy: bool = True, words: Sequence[str] = ()) -> None:
+        self._tokens.append(_Token(kind, self._at, sql, wordy=wordy, words=words))
         self._at += length
 
     def _inside(self) -> str | None:
@@ -130,8 +139,9 @@ class _Scanner:
         end = self._at + 1
         while (end := self._text.find('"', end)) != -1 and self._text[end + 1 : end + 2] == '"':
             end += 2
-        if end == -1:
-            raise _syntax_error("a quote is never closed: it opens", self._at)
+        if end == -1:  # text: an inch mark, or a quote that somebody forgot
+            self._at += 1
+            return
         inner = self._text[self._at + 1 : end].replace('""', '"')
         prefix = self._text[end + 1 : end + 2] == "*"
         self._phrase(inner, end + 1 + prefix - self._at, prefix)
@@ -163,7 +173,9 @@ class _Scanner:
 
     def _phrase(self, text: str, length: int, prefix: bool) -> None:
         quoted = '"' + text.replace('"', '""') + '"'
-        self._add("phrase", length, f"{quoted} *" if prefix else quoted, wordy=_has_word(text))
+        is_literal = prefix or self._text[self._at] == '"'
+        words = () if is_literal else distinct_words(text)
+        self._add("phrase", length, f"{quoted} *" if prefix else quoted, wordy=_has_word(text), words=words)
 
 
 def _has_word(text: str) -> bool:

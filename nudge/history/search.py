@@ -13,6 +13,7 @@ from nudge.history.event import COLUMNS, check_type, observation, placeholders
 from nudge.history.fts_query import FtsQuery
 from nudge.history.observations import TYPES
 from nudge.scoring import half_life
+from nudge.spelling import OBSERVATIONS, find_corrections
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def search_observations(
     """Return matches as previews, or in full, without those of the projects in `hidden`. For a question, matches with
     only some of the words follow, marked `partial`. `now` matters only for the order `blended`. Raises Invalid for a
     query that cannot be parsed."""
-    parsed, conditions = FtsQuery(query), SearchFilter(project, obs_type, before, after, hidden)
+    parsed, conditions = correct_query(connection, query), SearchFilter(project, obs_type, before, after, hidden)
     match = parsed.match
     columns, show = (_FULL, observation) if full else (_INDEX, _preview)
     if order_by == "blended":
@@ -94,6 +95,15 @@ def search_observations(
         some = _some_words(connection, parsed, conditions, skipped + limit - len(rows))
         shown += [{**show(row), "partial": True} for row in _fetch(connection, some[skipped:], columns)]
     return shown
+
+
+def correct_query(connection: SqlConnection, query: str) -> FtsQuery:
+    """Parse a query; a word that no observation has stands for one that is nearly the same."""
+    parsed = FtsQuery(query)
+    if parsed.is_question:  # found by its other words
+        return parsed
+    corrections = find_corrections(connection, OBSERVATIONS, parsed.words)
+    return parsed.replace_words(corrections) if corrections else parsed
 
 
 def _count(connection: SqlConnection, match: str, conditions: SearchFilter) -> int:
@@ -133,7 +143,8 @@ def explain_observations(
 ) -> list[tuple[dict[str, Any], dict[str, float], list[str]]]:
     """Return the matches of `search_observations` in full, each with the parts of its score and the words of the query
     that it has. The best match has a text score of 1."""
-    match, conditions = FtsQuery(query).match, SearchFilter(project, obs_type, before, after, hidden)
+    parsed, conditions = correct_query(connection, query), SearchFilter(project, obs_type, before, after, hidden)
+    match = parsed.match
     if order_by == "blended":
         scores = _blended_scores(connection, match, conditions, now)
         ids = _best_first(scores)[offset : offset + limit]
@@ -145,7 +156,7 @@ def explain_observations(
         scores = {identity: {"base": rank / (ranks[0][1] or -1.0)} for identity, rank in ranks}
         ids = [identity for identity, _ in ranks[offset:]]
     rows = [observation(row) for row in _fetch(connection, ids, _FULL)]
-    words = list(dict.fromkeys(re.findall(r"\w+", query.lower())))
+    words = list(dict.fromkeys(re.findall(r"\w+", parsed.text.lower())))
     return [(row, scores[row["id"]], _words_in(connection, words, row["id"])) for row in rows]
 
 

@@ -33,17 +33,20 @@ def envelope(
     query: str | None,
     project: str | None,
     requested: int,
+    corrections: Mapping[str, str],
     include_pack_context: bool,
     items: Sequence[Mapping[str, Any]],
     missing_ids: Sequence[int] = (),
     errors: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
+    """`corrections`: misspelled words of the query, each with the one that was looked for in its place."""
     return {
         "items": list(items),
         "missing_ids": list(missing_ids),
         "errors": list(errors),
         "metadata": {
             "query": query,
+            **({"corrections": dict(corrections)} if corrections else {}),
             "project": project,
             "requested_ids_count": requested,
             "returned_items_count": len(items),

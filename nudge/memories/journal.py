@@ -37,6 +37,7 @@ from nudge.memories.attempts import (
 )
 from nudge.memories.note import ATTEMPT, Draft, Lifetimes, Note, rfc3339
 from nudge.memories.store import OPEN, SqlConnection, placeholders
+from nudge.passages import index_passages
 from nudge.text import quote, quote_name
 
 
@@ -247,6 +248,7 @@ def add_lesson(
     ).rowcount
     if not changed:
         raise changed_since(get(connection, attempt.id))
+    index_passages(connection, attempt.id, attempt.note.draft.title, content_of(metadata))
     return get(connection, attempt.id), _store_lesson(connection, attempt, resolution, now, lifetimes)
 
 
@@ -294,6 +296,7 @@ def _replace(
     current = get(connection, attempt.id)
     if not changed:
         raise changed_since(current)
+    index_passages(connection, attempt.id, attempt.note.draft.title, content_of(metadata))
     return current
 
 

@@ -51,6 +51,7 @@ _NAMESPACE = 0.1 * BASE  # for a note of the caller's own namespace
 _KIND = {"decision": 1.0 * _SCALE, "lesson": 1.0 * _SCALE, "bugfix": 0.5 * _SCALE, "discovery": 0.5 * _SCALE}
 _DOUBT = BASE  # what each point of confidence below that takes away
 _DAY = 86_400.0
+_CORRECTED_WORDS = 3  # of a query, up to which each decides what is found
 _RERANKED = 20  # best matches by text that the other factors may reorder: each is a page of a large file
 
 
@@ -140,12 +141,20 @@ class Match:
 
 def search(connection: SqlConnection, text: str, where: NoteFilter, limit: int, now: float) -> list[Match]:
     """Return the notes that have all the words, ranked without regard to their tier."""
-    return _ranked(connection, Words.parse(text, all_needed=True), where, limit, now)
+    return _ranked(connection, query_words(connection, text, all_needed=True), where, limit, now)
 
 
 def recall(connection: SqlConnection, text: str, where: NoteFilter, limit: int, now: float) -> list[Match]:
     """Return the notes that have any of the words, ranked. The caller calls `touch` for those that it returns."""
-    return _ranked(connection, Words.parse(text, all_needed=False, field="context"), where, limit, now)
+    return _ranked(connection, query_words(connection, text), where, limit, now)
+
+
+def query_words(connection: SqlConnection, text: str, *, all_needed: bool = False) -> Words:
+    """The words that `search` or `recall` looks for: a word that no note has stands for one that is nearly the same. A
+    question of many words is found by the others."""
+    field = "query" if all_needed else "context"
+    words = Words.parse(text, all_needed=all_needed, field=field)
+    return words.corrected(connection) if all_needed or len(words.words) <= _CORRECTED_WORDS else words
 
 
 def scores_of(
@@ -155,27 +164,26 @@ def scores_of(
     words_by_note: Mapping[int, Sequence[str]],
     matches: Sequence[Match],
     now: float,
-    *,
-    here: str | None = None,
+    where: NoteFilter,
 ) -> dict[int, Score]:
     """Return the scores that recall would give to notes beside `matches`, the results of the same query. The words are
     those that `matched_words` returns: a note without any needs no look at its text."""
     if text is None:
-        return {note.id: score(Factors.of(note), now, text=None, here=here) for note in notes}
-    words = Words.parse(text, all_needed=False)
-    with_words = [note.id for note in notes if words_by_note[note.id]]
-    texts = text_scores(connection, words, with_words) if with_words else {}
-    best = 0.0
-    if texts and matches:
-        first = matches[0]
-        raw = text_scores(connection, words, [first.note.id])[first.note.id]
-        best = raw * BASE / (first.score.components["base"] or BASE)
+        return {note.id: score(Factors.of(note), now, text=None, here=where.here) for note in notes}
+    words = query_words(connection, text)
+    texts = {}
+    if any(words_by_note[note.id] for note in notes):
+        texts = text_scores(connection, words, where.namespaces, [note.id for note in notes])
+    # The best match of the query, and not of its words: what does not meet the filter explains no better.
+    best = texts.get(matches[0].note.id, 0.0) if matches else 0.0
+    if matches and best:
+        best *= BASE / (matches[0].score.components["base"] or BASE)
 
     def relative(note: Note) -> float:
         raw = texts.get(note.id, 0.0)
         return min(raw / (best or raw), 1.0) if raw else 0.0
 
-    return {note.id: score(Factors.of(note), now, text=relative(note), here=here) for note in notes}
+    return {note.id: score(Factors.of(note), now, text=relative(note), here=where.here) for note in notes}
 
 
 def matched_words(connection: SqlConnection, text: str | None, notes: Iterable[Note]) -> dict[int, list[str]]:
@@ -183,7 +191,7 @@ def matched_words(connection: SqlConnection, text: str | None, notes: Iterable[N
     texts = {note.id: "\n".join((note.draft.title, note.draft.content, *note.draft.tags)).lower() for note in notes}
     if text is None:
         return {note_id: [] for note_id in texts}
-    return words_in(connection, Words.parse(text, all_needed=False), texts.keys(), texts=texts)
+    return words_in(connection, query_words(connection, text), texts.keys(), texts=texts)
 
 
 def similar_titles(connection: SqlConnection, note: Note, now: float) -> list[int]:
@@ -205,7 +213,7 @@ def similar_titles(connection: SqlConnection, note: Note, now: float) -> list[in
 
 def _ranked(connection: SqlConnection, words: Words, where: NoteFilter, limit: int, now: float) -> list[Match]:
     condition = Condition(*where.where(now), where.namespaces, columns=_FACTOR_COLUMNS)
-    matches = best_matches(connection, words, condition, needed=limit, limit=max(_RERANKED, limit))
+    matches = best_matches(connection, words, condition, limit=max(_RERANKED, limit))
     if not matches:
         return []
     best = matches[0][1] or 1.0

@@ -1,11 +1,11 @@
 """The keyword retriever: which notes have the words of a query, and how well they match by FTS5's bm25.
 
-A second retriever would stand beside it: `best_matches` returns ids with text scores, and only this module and the
-schema know about FTS5.
+A second retriever would stand beside it: `best_matches` returns ids with text scores, and only this module, `passages`
+and the schema know about FTS5.
 
-bm25 takes up to 15 us a row, and an ordinary word is in one of fifty notes. So in a large store the notes with a rare
-word of the query are scored, and those with two of its frequent words; only when these are few, those with the words
-in their titles and the newest of those with any word.
+Half of a text score is that of the whole note, half that of its best passage, each in relation to the best match; long
+notes, which have more words of any query by chance, lose a little. Every match is scored: bm25 takes about 1.5 us a
+row. Beyond `_EXACT_NOTES` only the best notes get the score of their passages, which takes as long again.
 """
 
 # ruff: noqa: S608 - only constants are put into the SQL; every value is bound
@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from nudge.errors import Invalid
+from nudge.passages import NOTE_OF_ROW, note_of
+from nudge.spelling import NOTES, find_corrections
 from nudge.words import content_words, distinct_words, has_word
 
 TYPE_CHECKING = False
@@ -26,11 +28,9 @@ if TYPE_CHECKING:
 
 MAX_WORDS = 64
 _MATCHING = "FROM notes_fts WHERE notes_fts MATCH ?"
-_LARGE_STORE = 1_000  # notes
-_MOST_SCORED = 130  # notes of a large store that one query scores
-_MOST_COUNTED = 110  # notes with a word; of two that are more frequent, either may be the rarer one
-_LEAST_SCORED = 12  # scored notes, of which the best need not be the best of all
-_MOST_TITLED = 30  # notes with the words in their titles that are scored
+_EXACT_NOTES = 20_000
+_WITH_PASSAGES = 50  # best notes of a larger store whose passages are scored
+_LENGTH = -0.15  # power of the number of passages
 _MERGED_PAGES = 64  # of the index, in one step
 _PAGES_MERGED_WITH_A_NOTE = 16
 _MOST_READ = 4_096  # characters of a note whose words are not looked up in the index
@@ -46,6 +46,8 @@ class Words:
 
     words: tuple[str, ...]
     all_needed: bool
+    corrections: Mapping[str, str] = field(default_factory=dict)
+    """Misspelled words that were typed, each with the one of `words` that stands in its place."""
 
     @classmethod
     def parse(cls, text: str, *, all_needed: bool, field: str = "query") -> Self:
@@ -57,6 +59,14 @@ class Words:
         if len(words) > MAX_WORDS:
             raise Invalid(f"must have at most {MAX_WORDS} different words", field=field)
         return cls(tuple(words), all_needed)
+
+    def corrected(self, connection: SqlConnection) -> Self:
+        """The same with what was likely meant in place of words that no note has."""
+        corrections = find_corrections(connection, NOTES, self.words)
+        if not corrections:
+            return self
+        words = dict.fromkeys(corrections.get(word, word) for word in self.words)
+        return replace(self, words=tuple(words), corrections=corrections)
 
     def terms(self) -> list[str]:
         """The words as FTS5 takes them."""
@@ -81,42 +91,72 @@ ScoredRow = tuple[int, float, tuple[Any, ...]]
 """The id of a match, its text score and its columns."""
 
 
-def best_matches(
-    connection: SqlConnection, words: Words, condition: Condition, *, needed: int, limit: int
-) -> list[ScoredRow]:
+def best_matches(connection: SqlConnection, words: Words, condition: Condition, *, limit: int) -> list[ScoredRow]:
     """Return at most `limit` best matches, best first."""
-    scope = _scope(condition.namespaces)
-    whole = _NoteQuery(f"{scope}({words.expression()})")
-    if not _is_large(connection, condition.namespaces):
-        return _meeting(connection, _scored(connection, whole), condition, limit)
-    matches: list[ScoredRow] = []
-    scored: list[tuple[int, float]] = []
-    if words.all_needed:
-        if _count(connection, whole.expression, _MOST_SCORED + 1) <= _MOST_SCORED:
-            return _meeting(connection, _scored(connection, whole), condition, limit)
-    else:
-        scored, is_whole = _selective_matches(connection, scope, words)
-        matches = _meeting(connection, scored, condition, limit)
-        if is_whole:
-            return matches
-    if len(matches) < needed or len(scored) < _LEAST_SCORED:
-        titled = _title_matches(connection, scope, words)
-        others = _meeting(connection, _scored(connection, _newest(connection, whole), titled), condition, limit)
-        matches = list({match[0]: match for match in (*matches, *others)}.values())
-    if len(matches) < needed:  # too few of what was scored meet the condition
-        return _meeting(connection, _scored(connection, whole), condition, limit)
-    return sorted(matches, key=_best_first)[:limit]
+    matching = f"{_scope(condition.namespaces)}({words.expression()})"
+    if _is_large(connection):
+        # The order by rank takes FTS5 0.2 ms, and a thousand rows take Python as long again as their scores.
+        best = connection.execute(
+            f"SELECT -rank, rowid {_MATCHING} ORDER BY rank LIMIT {_WITH_PASSAGES}", (matching,)
+        ).fetchall()
+        if len(best) < _WITH_PASSAGES or best[-1][0] < best[0][0]:  # else the newest of equal ones are wanted
+            matches = _meeting(connection, _text_scores(connection, words, best, best).items(), condition, limit)
+            if len(matches) >= limit or len(best) < _WITH_PASSAGES:
+                return matches
+    scores = text_scores(connection, words, condition.namespaces)
+    return _meeting(connection, scores.items(), condition, limit)
 
 
-def text_scores(connection: SqlConnection, words: Words, ids: Collection[int]) -> dict[int, float]:
-    """Return the text scores of those notes that match."""
-    # One query for all: bm25 counts the notes with each word again for every query.
-    lowest, highest = min(ids, default=0), max(ids, default=0)
+def text_scores(
+    connection: SqlConnection, words: Words, namespaces: tuple[str, ...] | None, also: Collection[int] = ()
+) -> dict[int, float]:
+    """Return the text scores of all notes that match in some namespaces, or in all; `also` are notes whose passages are
+    scored whatever the size of the store."""
+    found: list[tuple[float, int]] = connection.execute(
+        f"SELECT -rank, rowid {_MATCHING}", (f"{_scope(namespaces)}({words.expression()})",)
+    ).fetchall()
+    found.sort(reverse=True)  # the newest of equal matches first
+    if len(found) <= _WITH_PASSAGES or not _is_large(connection):
+        return _text_scores(connection, words, found, None)
+    others = [match for match in found[_WITH_PASSAGES:] if match[1] in also]
+    return _text_scores(connection, words, found, [*found[:_WITH_PASSAGES], *others])
+
+
+def _text_scores(
+    connection: SqlConnection,
+    words: Words,
+    found: Sequence[tuple[float, int]],
+    candidates: Sequence[tuple[float, int]] | None,
+) -> dict[int, float]:
+    """The text scores of notes with the scores of their whole texts, best first. Only the passages of `candidates` are
+    scored, or of all."""
+    best = found[0][0] if found and found[0][0] else 1.0
+    scores = {} if candidates is None else {note_id: 0.5 * whole / best for whole, note_id in found}
+    passages = _passage_scores(connection, words, None if candidates is None else [match[1] for match in candidates])
+    best_passage = max((score for score, _ in passages.values()), default=0.0) or 1.0
+    for whole, note_id in found if candidates is None else candidates:
+        passage, length = passages.get(note_id, (0.0, 1))
+        scores[note_id] = 0.5 * (whole / best + passage / best_passage) * length**_LENGTH
+    return scores
+
+
+def _passage_scores(
+    connection: SqlConnection, words: Words, note_ids: Sequence[int] | None
+) -> dict[int, tuple[float, int]]:
+    """The score of the best passage of some notes, or of all that match, and how many passages each note has."""
+    among, values = "", []
+    if note_ids is not None:
+        # With a plus: only the rows that are wanted are scored, and none is looked up by itself.
+        among, values = f"AND +{NOTE_OF_ROW} IN (SELECT value FROM json_each(?))", [json.dumps(note_ids)]
     rows = connection.execute(
-        f"SELECT rowid, -rank {_MATCHING} AND rowid BETWEEN ? AND ? AND +rowid IN (SELECT value FROM json_each(?))",
-        (words.expression(), lowest, highest, json.dumps(list(ids))),
+        f"SELECT rowid, -rank FROM passages WHERE passages MATCH ? {among}", (" OR ".join(words.terms()), *values)
     )
-    return dict(rows.fetchall())
+    best: dict[int, tuple[float, int]] = {}
+    for row, score in rows:
+        note_id, count = note_of(row)
+        if note_id not in best or best[note_id][0] < score:
+            best[note_id] = score, count
+    return best
 
 
 def words_in(
@@ -243,30 +283,6 @@ def count_notes(connection: SqlConnection, namespaces: tuple[str, ...] | None, m
     return int(connection.execute(counted, (*(namespaces or ()), most)).fetchone()[0])
 
 
-@dataclass(frozen=True, slots=True)
-class _NoteQuery:
-    """An FTS5 expression, and the lowest id that is looked at."""
-
-    expression: str
-    lowest_id: int = 0
-
-
-def _scored(
-    connection: SqlConnection, query: _NoteQuery, others: Collection[int] = (), *, most: int = -1
-) -> list[tuple[int, float]]:
-    """The matches of a query with their text scores, and those of `others` that have lower ids; `most` of them where it
-    is not negative, by their ids."""
-    # Without ORDER BY: for the order by rank FTS5 prepares and runs a second statement, which takes 0.2 ms. With a
-    # plus: each row is looked at, and only those that are wanted are scored.
-    lower = [note_id for note_id in others if note_id < query.lowest_id]
-    wanted = "AND (+rowid >= ? OR +rowid IN (SELECT value FROM json_each(?)))" if lower else ""
-    values = (query.lowest_id, json.dumps(lower)) if lower else ()
-    return connection.execute(
-        f"SELECT rowid, -rank {_MATCHING} AND rowid >= ? {wanted} LIMIT ?",
-        (query.expression, min(lower, default=query.lowest_id), *values, most),
-    ).fetchall()
-
-
 def _meeting(
     connection: SqlConnection, scored: Iterable[tuple[int, float]], condition: Condition, limit: int
 ) -> list[ScoredRow]:
@@ -300,76 +316,12 @@ def _scope(namespaces: tuple[str, ...] | None) -> str:
     return f"({keys}) AND "
 
 
-def _is_large(connection: SqlConnection, namespaces: tuple[str, ...] | None) -> bool:
-    marks = ", ".join("?" * len(namespaces or ()))
-    where = "" if namespaces is None else f"WHERE namespace IN ({marks})"
-    beyond = f"SELECT 1 FROM notes {where} LIMIT 1 OFFSET {_LARGE_STORE}"
-    return connection.execute(beyond, namespaces or ()).fetchone() is not None
+def _is_large(connection: SqlConnection) -> bool:
+    """Whether more notes were stored than are scored exactly: counting them takes as long as a query."""
+    return int(connection.execute("SELECT coalesce(max(id), 0) FROM notes").fetchone()[0]) > _EXACT_NOTES
 
 
 def _count(connection: SqlConnection, expression: str, most: int) -> int:
     """How many notes match, counted up to `most`."""
     rows = connection.execute(f"SELECT count(*) FROM (SELECT 1 {_MATCHING} LIMIT ?)", (expression, most))
     return int(rows.fetchone()[0])
-
-
-def _counts(connection: SqlConnection, terms: Sequence[str]) -> dict[str, int]:
-    """How many notes have each of the terms, in one statement."""
-    one = f"(SELECT count(*) FROM (SELECT 1 {_MATCHING} LIMIT {_MOST_COUNTED}))"
-    row = connection.execute(f"SELECT {', '.join([one] * len(terms))}", terms).fetchone()
-    return dict(zip(terms, row, strict=True))
-
-
-def _title_matches(connection: SqlConnection, scope: str, words: Words) -> list[int]:
-    """The newest notes that have all the words in their titles; without any, those that have one of them."""
-    for operator in (" AND ", " OR "):
-        rows = connection.execute(
-            f"SELECT rowid {_MATCHING} ORDER BY rowid DESC LIMIT {_MOST_TITLED}",
-            (f"{scope}title : ({operator.join(words.terms())})",),
-        ).fetchall()
-        if rows or words.all_needed:
-            break
-    return [note_id for (note_id,) in rows]
-
-
-def _newest(connection: SqlConnection, query: _NoteQuery) -> _NoteQuery:
-    """The same for the newest of the matches."""
-    oldest = connection.execute(
-        f"SELECT rowid {_MATCHING} ORDER BY rowid DESC LIMIT 1 OFFSET ?", (query.expression, _MOST_SCORED - 1)
-    ).fetchone()
-    return _NoteQuery(query.expression, oldest[0] if oldest else 0)
-
-
-def _selective_matches(connection: SqlConnection, scope: str, words: Words) -> tuple[list[tuple[int, float]], bool]:
-    """The notes with a rare word, or with two frequent ones, with their text scores, and whether these are all that
-    match."""
-    counts = _counts(connection, words.terms())
-    # To look at one namespace only costs as much as a frequent word: words that are rare everywhere do without.
-    frequent = [term for term, number in counts.items() if number > _MOST_SCORED // 2]
-    scope = scope if frequent else ""
-    counts |= {term: _count(connection, f"{scope}({term})", _MOST_COUNTED) for term in frequent if scope}
-    rare, frequent, room = [], [], _MOST_SCORED
-    for term in sorted(counts, key=counts.__getitem__):
-        if counts[term] <= room // 2:
-            rare.append(term)
-            room -= counts[term]
-        else:
-            frequent.append(term)
-    # The first expression is rarely too wide: to count its matches takes a third as long as to score them. Where it is,
-    # the others are counted, as bm25 looks at every note with any of their words. No word is in one twice: bm25 would
-    # count it twice.
-    for number, pairs in enumerate(_pairs(frequent)):
-        if number and _count(connection, f"{scope}({pairs})", room + 1) > room:
-            continue
-        matches = _scored(connection, _NoteQuery(f"{scope}({' OR '.join((*rare, pairs))})"), most=_MOST_SCORED + 1)
-        if len(matches) <= _MOST_SCORED:
-            return matches, False
-    return _scored(connection, _NoteQuery(f"{scope}({' OR '.join(rare)})")) if rare else [], not frequent
-
-
-def _pairs(terms: Sequence[str]) -> Iterator[str]:
-    """Expressions for two or more of the terms, which are given rarest first; each for fewer notes than the last."""
-    if len(terms) >= 4:
-        yield f"(({terms[0]} OR {terms[2]}) AND ({terms[1]} OR {terms[3]}))"
-    for most in range(2, len(terms) + 1):
-        yield f"({' AND '.join(terms[:most])})"

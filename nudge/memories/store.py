@@ -18,6 +18,7 @@ from nudge import limits
 from nudge.errors import Conflict, Invalid, NotFound
 from nudge.memories.note import ATTEMPT, LONG, MID, SHORT, TIERS, Draft, Lifetimes, Note, rfc3339, tier_of_kind
 from nudge.memories.retrieval import Words
+from nudge.passages import index_passages
 
 _COLUMNS = (
     "n.id, n.uid, n.tier, n.namespace, n.kind, n.title, n.content, n.tags, n.priority, n.confidence, n.source, "
@@ -156,7 +157,9 @@ def insert(
             expires_at,
         ),
     )
-    return get(connection, int(cursor.lastrowid or 0), now)
+    created = int(cursor.lastrowid or 0)
+    index_passages(connection, created, draft.title, draft.content)
+    return get(connection, created, now)
 
 
 def update(
@@ -427,6 +430,7 @@ def write(connection: SqlConnection, note_id: int, draft: Draft, now: float, exp
         " confidence = ?, source = ?, metadata = ?, origin = ?, updated_at = ?, expires_at = ? WHERE id = ?",
         (*_stored(draft), now, expires_at, note_id),
     )
+    index_passages(connection, note_id, draft.title, draft.content)
 
 
 def _stored(draft: Draft) -> tuple[Any, ...]:

@@ -5,6 +5,8 @@ A migration is never edited after its release: a later one corrects it.
 
 from __future__ import annotations
 
+from nudge.passages import index_passages, rows_of
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import sqlite3
@@ -218,9 +220,23 @@ _KEPT_KINDS = (
     " AND (expires_at IS NULL OR expires_at > CAST(strftime('%s', 'now') AS INTEGER))",
 )
 
+_PASSAGES = (
+    # Rows are numbered by `nudge.passages`. The text is stored once more, so that it can be shown and embedded.
+    f"CREATE VIRTUAL TABLE passages USING fts5(title, content, tokenize='{TOKENIZER}')",
+    f"""CREATE TRIGGER passages_of_deleted_note AFTER DELETE ON notes BEGIN
+        DELETE FROM passages WHERE {rows_of("old.id")};
+    END""",  # noqa: S608 - constants only
+)
+
+
+def _index_passages(connection: sqlite3.Connection) -> None:
+    for note_id, title, content in connection.execute("SELECT id, title, content FROM notes"):
+        index_passages(connection, note_id, title, content)
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     *(_HISTORY, _MEMORIES, _FACTS, _LEDGER, _JOURNAL, _LINES_OF_PROJECTS),
-    _KEPT_KINDS,
+    *(_KEPT_KINDS, _PASSAGES, _index_passages),
 )
 LATEST = len(MIGRATIONS)
 

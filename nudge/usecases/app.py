@@ -12,7 +12,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Iterator, Mapping, Set
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from hashlib import blake2b
@@ -93,6 +93,11 @@ class App:
         """The lines that active sessions were told."""
         self.clients = ClientProcesses()
         """Which session each client process is in."""
+        self.recalled: list[Sequence[int]] = []
+        """The notes of recalls that are not counted yet."""
+        self.counting: asyncio.Task[None] | None = None
+        """Counts recalls. What shows the counts sets `count_now` and waits for it."""
+        self.count_now = asyncio.Event()
         self.activity = SessionActivity()
         """When sessions were last seen, and what they did since they updated their attempts."""
         self.calls = 0
@@ -277,7 +282,7 @@ class App:
         """Offer the hints of the previous session no longer if an import had all of them."""
         await asyncio.to_thread(self._previous.mark_imported, identities)
 
-    def in_background(self, work: Coroutine[Any, Any, None]) -> None:
+    def in_background(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Run `work` without waiting for it. Its errors are logged; it is lost when the server ends."""
 
         async def run() -> None:
@@ -289,6 +294,7 @@ class App:
         task = asyncio.ensure_future(run())
         self._background.add(task)  # the loop itself keeps no reference
         task.add_done_callback(self._background.discard)
+        return task
 
     async def tick(self) -> None:
         """Do the work that is due once a minute."""

@@ -19,11 +19,11 @@ from nudge.hints.fields import copy_json
 from nudge.hints.model import Hint
 from nudge.hints.scope import Verdict
 from nudge.history import facts, projects, views
-from nudge.history.search import explain_observations
+from nudge.history.search import correct_query, explain_observations
 from nudge.memories import explain as explaining
 from nudge.memories import store as notes
 from nudge.memories.explain import INVALID_ARGUMENT, NOT_FOUND, NoteExplanation, error
-from nudge.memories.ranking import matched_words, recall, scores_of
+from nudge.memories.ranking import matched_words, query_words, recall, scores_of
 from nudge.memories.retrieval import Words
 from nudge.memories.store import NoteFilter
 from nudge.scoring import half_life
@@ -159,6 +159,7 @@ class _ExplainRequest:
         self.unknown_names: list[str] = []
         """Names that no hint has; they may be facts."""
         self.project = params.project
+        self.corrections: Mapping[str, str] = {}
         self._where = NoteFilter()
 
     @property
@@ -180,6 +181,8 @@ class _ExplainRequest:
     def notes(self, connection: sqlite3.Connection) -> list[NoteExplanation]:
         """The query's results by rank, then the other ids in the order of the request."""
         query, now = self.query, self.now
+        if query is not None:
+            self.corrections = query_words(connection, query).corrections
         matches = [] if query is None else recall(connection, query, self._where, self._params.limit, now)
         ranked = {match.note.id for match in matches}
         possible = [note_id for note_id in self.ids if 0 < note_id <= limits.MAX_NOTE_ID]
@@ -194,7 +197,7 @@ class _ExplainRequest:
             for rank, match in enumerate(matches, 1)
         ]
         others = [note for note_id, note in by_id.items() if note_id not in ranked]
-        scores = scores_of(connection, query, others, words, matches, now, here=self.visible.here)
+        scores = scores_of(connection, query, others, words, matches, now, self._where)
         for note_id in self.ids:
             note = by_id.get(note_id)
             if note is None:
@@ -258,6 +261,7 @@ class _ExplainRequest:
             query=self.query,
             project=self.project,
             requested=len(self.ids),
+            corrections=self.corrections,
             include_pack_context=self._params.include_pack_context,
             items=items,
             missing_ids=self.missing,
@@ -360,6 +364,7 @@ async def explain_search(app: App, params: ExplainSearch, call: Call) -> Any:
         options = search_options(connection, params, visible)
         rows = explain_observations(connection, params.query, **options, limit=params.limit, now=now)
         pack = _PackContext(connection if params.include_pack_context else None, visible)
+        corrections = correct_query(connection, params.query).corrections
         items = [
             explaining.item_of(
                 identity=row["id"],
@@ -379,6 +384,7 @@ async def explain_search(app: App, params: ExplainSearch, call: Call) -> Any:
             query=params.query,
             project=options["project"],
             requested=0,
+            corrections=corrections,
             include_pack_context=params.include_pack_context,
             items=items,
         )

@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
+from itertools import chain
 from typing import Any
 
 from nudge import limits, strict_json
 from nudge.clients.registry import note_source
 from nudge.context import Context, project_of, resolve
 from nudge.core.visibility import EVERYTHING, Visibility
-from nudge.errors import Invalid, NotFound, SecretRejected, StorageFailed
+from nudge.errors import Invalid, NotFound, SecretRejected
 from nudge.history import views
 from nudge.memories import archive, namespaces, ranking
 from nudge.memories import store as notes
@@ -52,6 +55,7 @@ from nudge.usecases.memory_models import (
 from nudge.usecases.visibility import visible_to
 
 _CHECKED_AT_ONCE = 4 * limits.KIB  # characters searched for secrets on the event loop; more goes to a thread
+_COUNTED_AFTER = 0.2  # seconds after a recall
 _NOTES_PER_MERGE = 4  # new notes that are stored alone, for one merge of their parts of the index
 _ACKNOWLEDGED = ("id", "tier", "namespace", "kind", "title", "expires_at")
 _SOURCES = {"cli": "cli", "hook": "hook", "http": "api"}
@@ -205,9 +209,8 @@ async def resolve_contradiction(app: App, params: Resolve, call: Call) -> Any:
 
 
 async def recall(app: App, params: Recall, call: Call) -> Any:
-    """The notes that fit the words best. What is returned is touched, in one transaction; where nothing can be written,
-    it is returned all the same."""
-    now, lifetimes, visible = app.now(), lifetimes_of(app), await visible_to(app, call, params)
+    """The notes that fit the words best. What is returned is touched after the answer: a commit waits for the disk."""
+    now, visible = app.now(), await visible_to(app, call, params)
 
     def read(connection: sqlite3.Connection) -> tuple[list[ranking.Match], dict[str, Any]]:
         where = note_filter(connection, visible, params)
@@ -219,14 +222,36 @@ async def recall(app: App, params: Recall, call: Call) -> Any:
     chosen, tokens = _within_budget(matches, params.budget_tokens)
     rows, more = fitting([shown_note(match.note.to_row(match.score.total), visible) for match in chosen])
     if params.touch and rows:
-        try:
-            ids = [row["id"] for row in rows]
-            await app.write_once(call, lambda connection: notes.touch(connection, ids, now, lifetimes))
-        except StorageFailed:
-            pass  # a full disk, or a database of a newer version
+        touch_later(app, [row["id"] for row in rows])
     budget = {} if params.budget_tokens is None else {"tokens": tokens}
     more_of = {"more": True} if more else {}
     return {"memories": rows, "count": len(rows), "mode": "keyword", **budget, **more_of, **archived}
+
+
+def touch_later(app: App, ids: Sequence[int]) -> None:
+    """Count a recall of notes after the answer. A count that a crash loses harms nobody."""
+    app.recalled.append(ids)
+    if app.counting is None or app.counting.done():
+        app.counting = app.in_background(_touch_recalled(app))
+
+
+async def _touch_recalled(app: App) -> None:
+    """Count the recalls so far, those that come meanwhile in another transaction. What cannot be written is not
+    counted."""
+    lifetimes = lifetimes_of(app)
+    with suppress(TimeoutError):  # a commit would slow down the recalls that follow at once
+        await asyncio.wait_for(app.count_now.wait(), _COUNTED_AFTER)
+    while app.recalled:
+        ids, app.recalled = list(chain.from_iterable(app.recalled)), []
+        await app.write(Call(), partial(notes.touch, ids=ids, now=app.now(), lifetimes=lifetimes))
+
+
+async def recalls_counted(app: App) -> None:
+    """Wait until the recalls before are counted: whoever looks at a note sees them."""
+    if app.counting is not None and not app.counting.done():
+        app.count_now.set()
+        await asyncio.wait([app.counting])
+        app.count_now.clear()
 
 
 async def search(app: App, params: SearchMemories, call: Call) -> Any:
@@ -241,6 +266,7 @@ async def search(app: App, params: SearchMemories, call: Call) -> Any:
 
 async def list_memories(app: App, params: ListMemories, call: Call) -> Any:
     """`more`: there are others behind these."""
+    await recalls_counted(app)
     now, visible = app.now(), await visible_to(app, call, params)
 
     def read(connection: sqlite3.Connection) -> tuple[list[Note], dict[str, Any]]:
@@ -257,6 +283,7 @@ async def list_memories(app: App, params: ListMemories, call: Call) -> Any:
 
 async def get(app: App, params: GetMemory, call: Call) -> Any:
     """A private note elsewhere is not found, unless its namespace is named."""
+    await recalls_counted(app)
     now, visible = app.now(), await visible_to(app, call, params)
 
     def read(connection: sqlite3.Connection) -> dict[str, Any]:

@@ -40,10 +40,12 @@ GROUPS: dict[str, Callable[[Machine], Iterator[Row]]] = {
     "find-large": observations.finding_large,
     "guard": guard.recall,
     "retrieval": retrieval.recall,
+    "retrieval-large": retrieval.large,
     "search-questions": retrieval.search,
     "replay": replay.telling,
     "failure-pairs": failure_pairs.answers,
     "notes": notes.flat,
+    "recall-mcp": notes.over_mcp,
     "toon": notes.toon_tokens,
     "prompts": prompts.answers,
 }

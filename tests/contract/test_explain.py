@@ -99,6 +99,15 @@ def test_a_query_is_explained(notes: Notes) -> None:
     }
 
 
+def test_a_misspelled_word_is_explained(notes: Notes) -> None:
+    """What was looked for in its place is said, and only then."""
+    notes.add("Storage", "The database is PostgreSQL")
+    envelope = notes.explain(query="which databse")
+    assert envelope["metadata"]["corrections"] == {"databse": "database"}
+    assert envelope["items"][0]["matches"]["query_terms"] == ["database"]
+    assert "corrections" not in notes.explain(query="which database")["metadata"]
+
+
 def test_missing_ids_are_named(notes: Notes) -> None:
     """3: what exists is explained, what does not is in `missing_ids` with an error each."""
     known = notes.add("Known")

@@ -103,8 +103,8 @@ def test_search(ways: dict[str, Ask], way: str) -> None:
     """A malformed query says what is wrong; no result is an empty list; a plain phrase with special characters just
     works."""
     with pytest.raises(Refused) as refused:
-        ways[way]("search", {"query": '"unbalanced', "project": None})
-    assert refused.value.args[0] == "E_INVALID" and "quote" in refused.value.args[1].lower()
+        ways[way]("search", {"query": "(unbalanced", "project": None})
+    assert refused.value.args[0] == "E_INVALID" and "parenthesis" in refused.value.args[1].lower()
     assert ways[way]("search", {"query": "nowhere-to-be:found/a.b", "project": None}) == []
     assert [row["content_preview"] for row in ways[way]("search", {"query": "solitude", "project": None})] == [
         "make solitude"

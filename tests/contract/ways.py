@@ -32,6 +32,7 @@ from nudge.server.public_port import listen
 from nudge.storage.database import Database
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
+from nudge.usecases.memories import recalls_counted
 from nudge.usecases.session import open_in_memory
 from tests.harness import TIMEOUT, Machine, Stdio, free_port
 
@@ -56,8 +57,13 @@ class InProcess:
         self.app.history = database
 
     def call(self, operation: str, params: Params) -> Outcome:
+        async def answer() -> Any:
+            result = await self.app.execute(operation, dict(params), Call())
+            await recalls_counted(self.app)  # a loop of its own ends with each call
+            return result
+
         try:
-            return {"result": asyncio.run(self.app.execute(operation, dict(params), Call()))}
+            return {"result": asyncio.run(answer())}
         except NudgeError as error:
             return {"error": error.to_wire()}
 

@@ -206,10 +206,10 @@ def test_what_is_left_out_is_said(nudge: Nudge, server: Server, repo: Path, monk
 
 def test_a_search_that_cannot_be_read(nudge: Nudge, server: Server) -> None:
     """The server says where; exit 3."""
-    message = "query: a quote is never closed at character 4"
+    message = "query: a parenthesis is never closed: it opens at character 3"
     server.answers["nudge.search"] = RemoteError({"code": 40001, "message": message, "data": {"reason": "E_INVALID"}})
-    outcome = nudge("search", 'a "b')
-    assert outcome.code == 3 and "at character 4" in outcome.err
+    outcome = nudge("search", "a (b")
+    assert outcome.code == 3 and "at character 3" in outcome.err
 
 
 @pytest.mark.parametrize(

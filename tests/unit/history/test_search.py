@@ -36,6 +36,12 @@ def test_nothing_found_is_not_an_error() -> None:
     assert search_observations(filled(*HISTORY), "zebra") == []
 
 
+def test_a_misspelled_word_is_found() -> None:
+    """By the nearest word that an observation has; one in quotes, or with an operator for prefixes, is meant so."""
+    assert found("curl loaclhost health") == {4}
+    assert found('"loaclhost"') == set() and found("loaclhos*") == set()
+
+
 def test_an_entry_is_enough_to_judge_by() -> None:
     """Six fields, of the content its first 120 characters."""
     connection = filled(event(content="cargo " + "x" * 500, file_path="/a"))

@@ -13,7 +13,7 @@ from nudge.memories import archive, ranking, store
 from nudge.memories.note import PASSING_KINDS, Draft
 from nudge.memories.store import NoteFilter
 from nudge.storage import migrations
-from tests.unit.memories.stored import LIFETIMES, NOW, add
+from tests.unit.memories.stored import LIFETIMES, NOW, add, insert_row
 
 
 def test_what_expires_or_is_forgotten_is_archived_and_comes_back(notes: sqlite3.Connection) -> None:
@@ -100,13 +100,13 @@ def test_decisions_of_before_are_kept_for_good() -> None:
         migrations.migrate(old, migrations.MIGRATIONS[: migrations.MIGRATIONS.index(migrations._KEPT_KINDS)])
         now = time.time()
         for kind in ("decision", "bugfix", "feature", "refactor", "discovery", "lesson", *PASSING_KINDS):
-            add(old, kind, now=now, kind=kind)
-        add(old, "today", now=now, kind="decision", tier="short")
-        expired = add(old, "expired", now=now - 8 * 86_400, kind="decision")
+            insert_row(old, kind, now=now, kind=kind)
+        insert_row(old, "today", now=now, kind="decision", tier="short")
+        expired = insert_row(old, "expired", now=now - 8 * 86_400, kind="decision")
         before = {row[0]: row for row in old.execute("SELECT * FROM notes")}
         migrations.migrate(old)
         kept = old.execute("SELECT title FROM notes WHERE tier = 'long' AND expires_at IS NULL ORDER BY id").fetchall()
         assert [row[0] for row in kept] == ["decision", "bugfix", "feature", "refactor", "discovery", "lesson"]
         others = old.execute("SELECT * FROM notes WHERE tier <> 'long'").fetchall()
         assert len(others) == 5 and all(row == before[row[0]] for row in others)
-        assert archive.sweep(old, now) == 1 and archive.list_archived(old, 9)[0]["id"] == expired.id
+        assert archive.sweep(old, now) == 1 and archive.list_archived(old, 9)[0]["id"] == expired

@@ -15,6 +15,7 @@ from nudge.memories.attempts import Attempt, Plan, Resolution
 from nudge.memories.note import Draft
 from nudge.memories.store import OPEN
 from nudge.storage import migrations
+from tests.unit.memories.stored import insert_row
 
 from .stored import LIFETIMES, NOW, add
 
@@ -83,7 +84,7 @@ def test_a_database_from_before_the_journal_gets_its_columns() -> None:
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as old:
         before = migrations.MIGRATIONS[: migrations.MIGRATIONS.index(migrations._JOURNAL)]
         migrations.migrate(old, before)
-        add(old, "a note")
+        insert_row(old, "a note", namespace="api")
         migrations.migrate(old)
         attempt = start(old)
         assert [one.id for one in journal.open_in_session(old, "s1")] == [attempt.id]

@@ -17,6 +17,7 @@ from nudge.memories.retrieval import Words
 from nudge.memories.store import NoteFilter
 from nudge.storage import migrations
 from nudge.words import content_words
+from tests.unit.memories.stored import insert_row
 
 NOW = 1_800_000_000.0
 HERE, THERE = "github.com/acme/api", "github.com/acme/api-docs"
@@ -31,10 +32,9 @@ def notes() -> Iterator[sqlite3.Connection]:
 
 @pytest.fixture
 def bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every store is large, and few notes may be scored."""
-    monkeypatch.setattr(retrieval, "_LARGE_STORE", 0)
-    monkeypatch.setattr(retrieval, "_MOST_SCORED", 20)
-    monkeypatch.setattr(retrieval, "_LEAST_SCORED", 5)
+    """Every store is large, and the passages of few notes are scored."""
+    monkeypatch.setattr(retrieval, "_EXACT_NOTES", 0)
+    monkeypatch.setattr(retrieval, "_WITH_PASSAGES", 20)
 
 
 def add(notes: sqlite3.Connection, title: str, content: str = "text", **fields: object) -> int:
@@ -164,7 +164,7 @@ def test_no_note_explains_better_than_the_best_match(notes: sqlite3.Connection) 
         add(notes, f"Number {number}", "the deploy of a day on which a lot of other things happened")
     matches = ranking.recall(notes, "deploy", NoteFilter(tier="mid"), 3, NOW)
     other = store.get(notes, add(notes, "Deploy deploy", "deploy", tier="long"), NOW)
-    scores = ranking.scores_of(notes, "deploy", [other], {other.id: ["deploy"]}, matches, NOW)
+    scores = ranking.scores_of(notes, "deploy", [other], {other.id: ["deploy"]}, matches, NOW, NoteFilter())
     assert scores[other.id].components["base"] == ranking.BASE
 
 
@@ -241,3 +241,58 @@ def test_titles_alike_are_found_by_two_of_their_rare_words(notes: sqlite3.Connec
     words = content_words("The staging cluster deploy needs the vault token")
     ids = retrieval.titles_alike(notes, words, "global")
     assert alike in ids and other not in ids
+
+
+def test_no_match_is_lost_among_thousands_with_the_same_words(notes: sqlite3.Connection) -> None:
+    """Every note with a word of the query is scored: the best one is first, however frequent its words are."""
+    chance = random.Random(2)
+    words = [f"common{number}" for number in range(30)]
+    best = add(notes, "Answer", "common1 common2 common3 common4")
+    for number in range(1_500):
+        add(notes, f"Note {number}", " ".join(chance.sample(words, 12)))
+    assert found(notes, "common1 common2 common3 common4")[0] == best
+
+
+def test_a_long_note_does_not_win_by_its_length(notes: sqlite3.Connection) -> None:
+    """It has the words of the query in places that have nothing to do with each other; a short note is about them."""
+    filler = ". ".join(f"Item {number} of the minutes was about something else entirely" for number in range(60))
+    long = f"The staging area was cleaned. {filler}. A key was lost. {filler}. Rotation of duties was agreed. {filler}."
+    add(notes, "Minutes of the staging key rotation meeting", long + " staging staging key key rotation rotation")
+    short = add(notes, "Vault", "The staging key is rotated by the on-call engineer every month")
+    assert found(notes, "who does the rotation of the staging key")[0] == short
+
+
+def test_passages_follow_their_note(notes: sqlite3.Connection) -> None:
+    """An update replaces them, a deleted or archived note has none."""
+    note_id = add(notes, "Deploy", "before " + "x. " * 200)
+    store.update(notes, note_id, {"content": "after the change"}, NOW, Lifetimes())
+    assert notes.execute("SELECT content FROM passages").fetchall() == [("after the change",)]
+    store.delete(notes, note_id, NOW)
+    assert notes.execute("SELECT count(*) FROM passages").fetchone() == (0,)
+
+
+def test_notes_of_an_older_database_get_passages() -> None:
+    """The migration splits what is stored."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as old:
+        migrations.migrate(old, migrations.MIGRATIONS[: migrations.MIGRATIONS.index(migrations._PASSAGES)])
+        insert_row(old, "Deploy", "One sentence of the note. " * 40)
+        migrations.migrate(old)
+        assert old.execute("SELECT count(*) FROM passages").fetchone() == (3,)
+        assert found(old, "sentence") == [1]
+
+
+@pytest.mark.parametrize("typed", ["databse", "dtaabase", "databaase", "dstabase"])
+def test_a_misspelled_word_is_found(notes: sqlite3.Connection, typed: str) -> None:
+    """By the nearest word that notes have; and what was looked for is known."""
+    wanted = add(notes, "Storage", "The database is PostgreSQL")
+    add(notes, "Other", "something else")
+    assert found(notes, f"which {typed}") == [wanted]
+    assert ranking.query_words(notes, typed).corrections == {typed: "database"}
+    assert [match.note.id for match in ranking.search(notes, typed, NoteFilter(), 10, NOW)] == [wanted]
+
+
+@pytest.mark.parametrize("typed", ["related", "second", "catch", "studies"])
+def test_a_word_that_is_typed_right_is_not_changed(notes: sqlite3.Connection, typed: str) -> None:
+    """Though no note has it, and notes have words that look like it."""
+    add(notes, "Words", "relaxed secoed batch studio")
+    assert ranking.query_words(notes, typed).corrections == {}

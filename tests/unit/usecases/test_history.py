@@ -75,7 +75,7 @@ def service(tmp_path: Path) -> Iterator[Service]:
 @pytest.mark.parametrize(
     ("name", "params", "kind", "message"),
     [
-        ("search", {"query": 'cargo "test'}, Invalid, "query: a quote is never closed: it opens at character 7"),
+        ("search", {"query": "cargo (test"}, Invalid, "query: a parenthesis is never closed: it opens at character 7"),
         ("get_observations", {"ids": []}, Invalid, "ids array must not be empty"),
         ("timeline", {"anchor": 4_711}, NotFound, "anchor observation not found: 4711"),
         ("timeline", {"anchor": 10**29}, NotFound, f"anchor observation not found: {2**62}"),

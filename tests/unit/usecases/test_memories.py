@@ -42,7 +42,12 @@ class Service:
         self.app.now = lambda: clock() + self.ahead  # type: ignore[method-assign]
 
     def __call__(self, name: str, *, call: Call = HERE, **params: Any) -> Any:
-        return asyncio.run(self.app.execute(f"nudge.memory_{name}", params, call))
+        async def answer() -> Any:
+            result = await self.app.execute(f"nudge.memory_{name}", params, call)
+            await memories.recalls_counted(self.app)
+            return result
+
+        return asyncio.run(answer())
 
     def note(self, note_id: int) -> dict[str, Any]:
         memory: dict[str, Any] = self("get", id=note_id)["memory"]
