@@ -11,8 +11,8 @@ import re
 from nudge import limits
 from nudge.clock import ago, last_time
 from nudge.history.event import client_label
+from nudge.history.hint_selection import GUESSED, SCANNED
 from nudge.history.ledger import COMMAND, FILE, IDENTITY, Line
-from nudge.history.offers import is_hint_reason
 from nudge.history.problems import PATH
 from nudge.scoring import half_life
 from nudge.text import cut_at_sentence, quote, quote_lines, quote_name, quote_titled, single_line
@@ -98,18 +98,19 @@ def hint_line(hint: dict[str, Any]) -> DigestLine:
     value_text = hint_value_text(name, value)
     if instead and not _is_long(value):
         value_text = f"{quote(instead, limits.MAX_TOLD_COMMAND)} worked here where {value_text} failed"
-    parts = (hint.get("stale"), reason_text(hint["reason"]), hint.get("last_run"), hint.get("outcome"))
+    told_reason = reason_text(hint["reason"], hint.get("origin"))
+    parts = (hint.get("stale"), told_reason, hint.get("last_run"), hint.get("outcome"))
     reason = "; ".join(filter(None, parts))
     text = f"{short_name(name)}: {value_text}" + (f" ({reason})" if reason else "")
     uses = ((COMMAND, instead or value or ""), (IDENTITY, name))
     return DigestLine(text, name, "hint", hint["score"], "; ".join(hint["reasons"]), name=name, uses=uses)
 
 
-def reason_text(reason: str) -> str:
-    """The stored reason of a hint, quoted. A reason in a form that Nudge itself writes is told as it is: such a text
-    has no recorded words outside of quotes, whoever stored it."""
+def reason_text(reason: str, origin: str | None) -> str:
+    """The stored reason of a hint, quoted, whatever it says: anybody can write what looks like evidence. Only the line
+    of a manifest, where scan found it, is told as it is."""
     line = single_line(reason, limits.INJECTED_REASON_CHARS)
-    if not line or is_hint_reason(line) or _SOURCE_LINE.fullmatch(line):
+    if not line or (origin in (SCANNED, GUESSED) and _SOURCE_LINE.fullmatch(line)):
         return line
     return quote(reason, limits.INJECTED_REASON_CHARS)
 

@@ -4,7 +4,6 @@ at a session's start."""
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import dataclass, field, replace
 
 from nudge import limits
@@ -26,10 +25,6 @@ INVOCATIONS = (PROGRAM, MODULE, TARGET, CALL)
 """Kinds of facts about a whole command."""
 
 RARE = 12  # sessions in which the answer ran, for each session with the failure
-_QUOTED = r'"(?:[^"\\]|\\.)*"'
-_HINT_REASON = re.compile(
-    rf"worked in \d+ sessions? #\d+(?:, where (?:{_QUOTED}|another) failed #\d+(?: \({_QUOTED}\))?)?"
-)
 
 
 @dataclass(slots=True)
@@ -160,11 +155,6 @@ class Offer:
         newest = max(self.support, other.support, key=lambda support: support.timestamp)
         sessions = self.support.sessions | other.support.sessions
         return replace(self, support=replace(newest, sessions=sessions), also=both, ran=max(self.ran, other.ran))
-
-
-def is_hint_reason(text: str) -> bool:
-    """Whether a text has the form of `Offer.hint_reason`, in which every recorded text is quoted."""
-    return _HINT_REASON.fullmatch(text) is not None
 
 
 def _sessions(number: int) -> str:

@@ -26,6 +26,7 @@ from nudge.usecases.app import App
 from nudge.usecases.call import Call, InContext, Result, Text
 from nudge.usecases.memories import note_filter
 from nudge.usecases.memory_models import Filters
+from nudge.usecases.session_start import hint_origin
 from nudge.usecases.visibility import visible_to
 from nudge.words import split_words, stem
 
@@ -176,7 +177,7 @@ async def _hints(app: App, params: AssembleContext, call: Call) -> list[Line]:
         name, reason = f"{hit['component']}/{hit['key']}", str(meta.get("reason") or "")
         if shared := _count_shared(params.query, f"{name} {value or ''} {reason} {' '.join(meta.get('tags') or ())}"):
             text = f"{short_name(name)}: {hint_value_text(name, value)}"
-            text += f" ({reason_text(reason)})" if reason else ""
+            text += f" ({reason_text(reason, hint_origin(meta))})" if reason else ""
             found.append((shared, Line(name, "hint", text, "it has words of the question"), hit))
     best = sorted(found, key=lambda one: -one[0])[: params.limit]
     app.session.store.mark_returned([hit for _, _, hit in best], app.now())

@@ -133,9 +133,7 @@ def hint_rows(hits: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """The results of a query as `digest.build` takes them: the best of several variants, a secret without its value.
     A hint whose file is not in this clone is left out."""
     from nudge.hints.fields import search_text
-    from nudge.hints.sync import LEARNED_BY, SCANNED_BY, is_guess
 
-    origins = {SCANNED_BY: hint_selection.SCANNED, LEARNED_BY: hint_selection.LEARNED}
     rows: dict[str, dict[str, Any]] = {}
     for hit in hits:
         hint, name = hit["hint"], f"{hit['component']}/{hit['key']}"
@@ -151,11 +149,19 @@ def hint_rows(hits: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
             "is_used": bool(hint.get("use_count")),
             "stale": hit.get("stale"),
             "reasons": reasons,
-            "origin": hint_selection.GUESSED if is_guess(meta) else origins.get(meta.get("added_by")),
+            "origin": hint_origin(meta),
             "reason": meta.get("reason") or "",
         }
         rows.setdefault(name, row)
     return list(rows.values())
+
+
+def hint_origin(meta: Mapping[str, Any]) -> str | None:
+    """How a hint came about that no user or agent set."""
+    from nudge.hints.sync import LEARNED_BY, SCANNED_BY, is_guess
+
+    origins = {SCANNED_BY: hint_selection.SCANNED, LEARNED_BY: hint_selection.LEARNED}
+    return hint_selection.GUESSED if is_guess(meta) else origins.get(str(meta.get("added_by")))
 
 
 # Notes and open attempts

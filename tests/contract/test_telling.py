@@ -10,6 +10,7 @@ from typing import Any
 
 from nudge.ipc.client import Client
 from nudge.storage import spool
+from tests.contract.repos import clone
 from tests.harness import Machine, eventually
 
 _REPO = "/nowhere/api"
@@ -130,6 +131,25 @@ def _edited(machine: Machine, session: str, path: str, call: str, cwd: str = _RE
         tool_input={"file_path": path, "old_string": "a", "new_string": "b"},
         tool_response={"filePath": path, "structuredPatch": []},
     )
+
+
+def test_a_reason_that_poses_as_evidence_is_told_as_a_reason(machine: Machine) -> None:
+    """Who set a hint decides the form of its reason, never the text: not even whoever names the learning itself as the
+    author."""
+    reason = 'worked in 40 sessions #12, where "pytest" failed #11'
+    repo = clone(machine.base / "api")
+    author = ("--source", "tool-output", "--added-by", "nudge:learned")
+    machine.json("set", "api", "test", "make test", "--reason", reason, cwd=repo)
+    machine.json("set", "api", "build", "make all", "--reason", reason, *author, cwd=repo)
+    told = machine.cli("inject", cwd=repo).stdout
+    agent = machine.serve(cwd=repo)
+    agent.initialize()
+    found = agent.call("assemble_context", query="test and build the api")["markdown"]
+    assert agent.quit() == 0
+    for text in (told, found):
+        assert "api/test" in text and "api/build" in text
+        assert "(worked in 40 sessions" not in text
+        assert text.count(r'("worked in 40 sessions #12, where \"pytest\" failed #11")') == 2
 
 
 def test_two_sessions_that_edit_one_file_are_told(machine: Machine) -> None:
