@@ -208,10 +208,10 @@ class _Recording:
         except Invalid:
             raise
         except StorageFailed as error:
-            _fail(f"{error.message}; {self._spool(self._event) or 'the event waits in the spool'}")
+            _fail(f"{error.message}; {self._spool_event() or 'the event waits in the spool'}")
             return BROKEN if self._event["source_event"] in self._client.shows_exit_2 else FAILED
         except NudgeError:
-            problem = self._spool(self._event)
+            problem = self._spool_event()
         if not problem:
             return DONE
         _fail(problem)
@@ -282,6 +282,11 @@ class _Recording:
             }
             self._spool(injection)
         return "" if digest.is_shadow else digest.text
+
+    def _spool_event(self) -> str:
+        from nudge.storage import spool  # late: not needed when PRIMARY takes the event
+
+        return self._spool({**self._event, spool.REDACTED_BY: __version__})
 
     def _spool(self, record: dict[str, Any]) -> str:
         """Write a record to the spool, and return the error message when that fails, else an empty text."""

@@ -161,6 +161,7 @@ MAX_COMMAND_CHARS = 500
 MAX_DURATION_MS = 10**12  # thirty years: more is an error
 MAX_PROMPT_CHARS = 2_000
 MAX_ERROR_CHARS = 2_000  # head and tail together
+MAX_NAMED_SECRET = 1_024  # characters of a value that its field's name, such as `password`, makes a credential
 MAX_CAUSE_SEARCHED = 262_144  # characters of an error in which the line with its cause is looked for
 MAX_TASK_CHARS = 500  # of the prompt that a subagent gets
 TRANSCRIPT_END_BYTES = 128 * KIB  # of a transcript, in which the last words are looked for

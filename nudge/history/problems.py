@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from nudge import limits
 from nudge.history.observations import COMMAND_TYPES, FAILURE
 from nudge.history.shell import SimpleCommand, relative_commands, relative_text, split_commands
 from nudge.programs import NODE_PACKAGE_MANAGERS
@@ -134,13 +135,19 @@ def outcome_of(event: Mapping[str, Any], observation_id: int) -> Outcome | None:
     details: Mapping[str, Any] = metadata if isinstance(metadata, dict) else {}
     if details.get("interrupted") is True:
         return None
-    error = "\n".join(str(details[name]) for name in ("cause", "error") if isinstance(details.get(name), str))
+    error = "\n".join(_ends(str(details[name])) for name in ("cause", "error") if isinstance(details.get(name), str))
     code = details.get("exit_code")
     if not error and event.get("type") == FAILURE:
         error = f"Exit code {code}"
     cwd, root = (path if isinstance(path, str) and path else None for path in (event.get("cwd"), event.get("clone")))
     exit_code = code if type(code) is int else None
     return Outcome(str(event.get("content") or ""), error, observation_id, cwd, root, exit_code)
+
+
+def _ends(text: str) -> str:
+    """Both ends of an error, as hooks send it; another sender may send all of it."""
+    half = limits.MAX_ERROR_CHARS // 2
+    return text if len(text) <= limits.MAX_ERROR_CHARS else f"{text[:half]}\n{text[-half:]}"
 
 
 # Why it failed

@@ -75,6 +75,8 @@ def _redact_named(name: str, value: Any) -> Any:
     value = _redact_value(value)
     if not isinstance(value, str):
         return value
+    if len(value) > limits.MAX_NAMED_SECRET:  # a text, whose own words were redacted already
+        return value
     kind = find_secret(f'{name}="{value}"', for_redaction=True)
     return value if kind is None else redaction(kind)
 

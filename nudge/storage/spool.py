@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 FOLDER = "spool"
 DROPPED = "dropped"
+REDACTED_BY = "redacted_by"
+"""A field that hooks add to a record: the version of Nudge that removed credentials from it."""
 
 _SUFFIX = ".json"
 _UNFINISHED = ".part"

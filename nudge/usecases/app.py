@@ -13,6 +13,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Iterator, Mapping, Sequence, Set
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from hashlib import blake2b
@@ -86,7 +87,8 @@ class App:
         self.history: Database | None = None
         """The database of history and notes; without one, `database` raises StorageFailed."""
         self.facts: Facts | None = None
-        """What was learned from outcomes; None until it is loaded."""
+        """What was learned from outcomes, for use `in_learning_thread`; None until it is loaded."""
+        self._learning: ThreadPoolExecutor | None = None
         self.edits = Edits()
         """Which files were edited recently, and by whom."""
         self.ledger = Ledger()
@@ -281,6 +283,13 @@ class App:
     async def note_import(self, identities: Set[Identity]) -> None:
         """Offer the hints of the previous session no longer if an import had all of them."""
         await asyncio.to_thread(self._previous.mark_imported, identities)
+
+    async def in_learning_thread(self, work: Callable[[], _T]) -> _T:
+        """Run `work` on the one thread that the facts belong to: what was learned is changed and read in order, and a
+        long command or error does not hold the event loop."""
+        if self._learning is None:
+            self._learning = ThreadPoolExecutor(1, "nudge-learning")
+        return await asyncio.get_running_loop().run_in_executor(self._learning, work)
 
     def in_background(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Run `work` without waiting for it. Its errors are logged; it is lost when the server ends."""

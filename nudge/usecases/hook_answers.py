@@ -47,25 +47,23 @@ async def load(app: App, database: Database) -> Facts:
 async def answer(
     app: App, database: Database, event: Mapping[str, Any], observation_id: int, context: Context, call: Call
 ) -> str | None:
-    """Return what the hook of a recorded event prints, or None. Learns from the outcome, also when no hook waits. A
-    known failure is answered from memory before anything is stored."""
+    """Return what the hook of a recorded event prints, or None. Learns from the outcome. A known failure is answered
+    from memory before anything is stored."""
     session = str(event["session_id"])
-    line, changes = learning.learn(app, await load(app, database), event, observation_id)
+    line, changes = await learning.learn(app, await load(app, database), event, observation_id)
     edited = app.edits.observe(event, app.now())
-    if not app.edits.is_loaded:
-        app.edits.is_loaded = True
-        app.in_background(_load_edits(app, database))
+    _load_edits_once(app, database)
     failure = await tell(app, database, event, ledger.FAILURE, [line] if line is not None else [], call)
-    app.in_background(_mark_used(app, database, session, event))
+    app.in_background(_mark_used(app, database, session, [event]))
     if failure is not None:
         _count_action(app, event)
         app.in_background(_process_answered_failure(app, database, event, observation_id, context, changes))
         return failure
-    await learning.store_changes(app, database, event, changes)
+    await learning.store_changes(app, database, [(event, changes)])
     await learning.credit_hints(app, database, event, context)
     outcomes = await _observe_outcome(app, database, event, observation_id, can_tell=not _is_late(call))
     _count_action(app, event)
-    if call.deadline is None:  # from the spool: no hook reads the answer
+    if call.deadline is None:  # no hook reads the answer
         return None
     if event.get("type") == "session_stop":  # an agent that is told something as it stops would go on working
         return None
@@ -89,9 +87,42 @@ async def _process_answered_failure(
 ) -> None:
     """Do the work on an event that was left until its failure was answered. An attempt that it decides is told
     later."""
-    await learning.store_changes(app, database, event, changes)
+    await learning.store_changes(app, database, [(event, changes)])
     await learning.credit_hints(app, database, event, context)
     await _observe_outcome(app, database, event, observation_id, can_tell=False)
+
+
+async def learn_from(app: App, database: Database, recorded: Sequence[tuple[Mapping[str, Any], int]]) -> None:
+    """Learn from new events of the spool, given with the ids of their observations. No hook reads an answer: nothing is
+    told, and no failure counts as told."""
+    if not recorded:
+        return
+    taught = await learning.learn_all(app, await load(app, database), recorded)
+    await learning.store_changes(app, database, taught)
+    await learning.credit_commands(app, database, recorded)
+    _load_edits_once(app, database)
+    by_session: dict[str, list[tuple[Mapping[str, Any], int]]] = {}
+    for event, observation_id in recorded:
+        by_session.setdefault(str(event["session_id"]), []).append((event, observation_id))
+        app.edits.observe(event, app.now())
+        _count_action(app, event)
+        if event["type"] == "session_end":
+            app.activity.forget(str(event["session_id"]))
+    for session, events in by_session.items():
+        await _mark_used(app, database, session, [event for event, _ in events])
+    for session in await database.read(lambda connection: _sessions_with_attempts(connection, list(by_session))):
+        for event, observation_id in by_session[session]:
+            await _observe_outcome(app, database, event, observation_id, can_tell=False)
+
+
+def _sessions_with_attempts(connection: sqlite3.Connection, sessions: Sequence[str]) -> list[str]:
+    return [session for session in sessions if journal.open_in_session(connection, session)]
+
+
+def _load_edits_once(app: App, database: Database) -> None:
+    if not app.edits.is_loaded:
+        app.edits.is_loaded = True
+        app.in_background(_load_edits(app, database))
 
 
 async def _load_edits(app: App, database: Database) -> None:
@@ -161,10 +192,10 @@ async def _load_banned(app: App, database: Database) -> None:
         app.ledger.banned = banned if app.ledger.banned is None else app.ledger.banned
 
 
-async def _mark_used(app: App, database: Database, session: str, event: Mapping[str, Any]) -> None:
-    """Mark the lines in the ledger that this event uses."""
+async def _mark_used(app: App, database: Database, session: str, events: Sequence[Mapping[str, Any]]) -> None:
+    """Mark the lines in the ledger that these events of a session use."""
     app_ledger = await session_ledger(app, database, session)
-    if used := app_ledger.take_used(session, event):
+    if used := [row_id for event in events for row_id in app_ledger.take_used(session, event)]:
         await database.write(lambda connection: ledger.mark_used(connection, used, app.now()))
 
 

@@ -39,7 +39,9 @@ from nudge.usecases.visibility import visible_to
 
 _LEARNED_JOBS = frozenset(("test", "build", "lint", "run", "install"))
 _MAX_CONFIDENCE = 0.8
+_LEARNED_AT_ONCE = 10  # spooled events
 
+Event = Mapping[str, Any]
 Jobs = dict[str, list[tuple[str, Offer]]]
 """For each job the commands, best first, and what each was learned from."""
 Bases = Mapping[str, dict[str, str]]
@@ -74,21 +76,62 @@ async def load_facts(app: App, database: Database) -> Facts:
     return app.facts
 
 
-def learn(app: App, all_facts: Facts, event: Mapping[str, Any], observation_id: int) -> tuple[Line | None, FactChanges]:
+async def learn(
+    app: App, all_facts: Facts, event: Mapping[str, Any], observation_id: int
+) -> tuple[Line | None, FactChanges]:
     """Update the facts in memory with the outcome of a command. Return the line about its failure, if the failure is
     known and the session was not told of it yet, and the changes to pass to `store_changes`."""
-    outcome, project = problems.outcome_of(event, observation_id), event.get("project")
+    now = app.now()
+
+    def offer_and_observe() -> tuple[Line | None, FactChanges]:
+        line = _find_line(all_facts, event, observation_id, now)
+        return line, _observe(all_facts, event, observation_id, now)
+
+    return await app.in_learning_thread(offer_and_observe)
+
+
+async def learn_all(
+    app: App, all_facts: Facts, recorded: Sequence[tuple[Event, int]]
+) -> list[tuple[Event, FactChanges]]:
+    """Update the facts in memory with events that no hook waits for, in small portions: a hook that does wait gets its
+    answer between two of them."""
+    now = app.now()
+    taught: list[tuple[Event, FactChanges]] = []
+    for start in range(0, len(recorded), _LEARNED_AT_ONCE):
+        portion = recorded[start : start + _LEARNED_AT_ONCE]
+        taught += await app.in_learning_thread(partial(_observe_all, all_facts, portion, now))
+    return taught
+
+
+def _observe_all(
+    all_facts: Facts, recorded: Sequence[tuple[Event, int]], now: float
+) -> list[tuple[Event, FactChanges]]:
+    return [(event, _observe(all_facts, event, observation_id, now)) for event, observation_id in recorded]
+
+
+def _observe(all_facts: Facts, event: Event, observation_id: int, now: float) -> FactChanges:
     if event.get("type") in FILE_CHANGES and isinstance(path := event.get("file_path"), str):
         all_facts.note_edit(str(event["session_id"]), path)
-    if outcome is None or not isinstance(project, str) or not project:
-        return None, FactChanges()
-    project, session, now = project.casefold(), str(event["session_id"]), app.now()
-    cwd = event.get("cwd")
+    outcome, project = problems.outcome_of(event, observation_id), _project_of(event)
+    if outcome is None or project is None:
+        return FactChanges()
+    happened_at = min(float(event["timestamp"]), now)  # an event from the spool may be old
+    return all_facts.observe(project, str(event["session_id"]), outcome, happened_at)
+
+
+def _find_line(all_facts: Facts, event: Event, observation_id: int, now: float) -> Line | None:
+    outcome, project = problems.outcome_of(event, observation_id), _project_of(event)
+    if outcome is None or project is None:
+        return None
+    session, cwd = str(event["session_id"]), event.get("cwd")
     offer = all_facts.offer(project, session, outcome, now, cwd if isinstance(cwd, str) else None)
     broken = all_facts.broken_test(project, session, outcome, now) if offer is None else None
-    happened_at = min(float(event["timestamp"]), now)  # an event from the spool may be old
-    changes = all_facts.observe(project, session, outcome, happened_at)
-    return _line_about(offer, broken, now), changes
+    return _line_about(offer, broken, now)
+
+
+def _project_of(event: Event) -> str | None:
+    project = event.get("project")
+    return project.casefold() if isinstance(project, str) and project else None
 
 
 def _line_about(offer: Offer | None, broken: BrokenTest | None, now: float) -> Line | None:
@@ -100,16 +143,31 @@ def _line_about(offer: Offer | None, broken: BrokenTest | None, now: float) -> L
     return Line(f"fact {offer.fact.subject}", "fact", text, "this failure is known", uses)
 
 
-async def store_changes(app: App, database: Database, event: Mapping[str, Any], changes: FactChanges) -> None:
-    """Store what an event taught, and update the learned hints of its repo. A write that fails is not an error: the
+async def store_changes(app: App, database: Database, taught: Sequence[tuple[Event, FactChanges]]) -> None:
+    """Store what events taught, and update the learned hints of their repos. A write that fails is not an error: the
     facts stay in memory until the server ends."""
-    if not changes:
+    changed = [(event, changes) for event, changes in taught if changes]
+    if not changed:
         return
+
+    def write(connection: sqlite3.Connection) -> None:
+        for _, changes in changed:
+            facts.store(connection, changes)
+
     with suppress(NudgeError):
-        await database.write(lambda connection: facts.store(connection, changes))
-    if (changes.rows or changes.withdrawn) and app.facts is not None:
-        project = str(event["project"]).casefold()
-        await _update_hints(app, app.facts.invocations(project, app.now()), event)
+        await database.write(write)
+    latest = {
+        (event.get("project"), event.get("repo"), event.get("clone")): event
+        for event, changes in changed
+        if changes.rows or changes.withdrawn
+    }
+    for event in latest.values():
+        await _update_hints(app, await _invocations(app, str(event["project"]).casefold()), event)
+
+
+async def _invocations(app: App, project: str) -> list[Offer]:
+    all_facts, now = app.facts, app.now()
+    return [] if all_facts is None else await app.in_learning_thread(lambda: all_facts.invocations(project, now))
 
 
 # Credit: a command that worked or failed is counted by the hints with the same command
@@ -203,6 +261,14 @@ async def _credit_variant(app: App, hint: Hint, delta: int, project: str | None)
     await app.once(Call(), change)
 
 
+async def credit_commands(app: App, database: Database, recorded: Sequence[tuple[Event, int]]) -> None:
+    """Credit the hints with the commands of spooled events."""
+    commands = {_command_of(hint) for hint in app.session.store.hints()}
+    for event, _ in recorded:
+        if str(event.get("content", "")).strip() in commands:
+            await credit_hints(app, database, event, command_context(app, event, Call()))
+
+
 # Operations
 
 
@@ -271,7 +337,7 @@ async def forget(app: App, params: ForgetFact, call: Call) -> Any:
     if not result["forgotten"]:
         raise NotFound(f"nothing was learned about {params.subject}", project=params.project)
     app.facts = await app.read(facts.load)
-    await _remove_unlearned_hints(app, app.facts, str(result["project"]))
+    await _remove_unlearned_hints(app, str(result["project"]))
     return {"forgotten": result["forgotten"]}
 
 
@@ -291,9 +357,9 @@ async def _update_hints(app: App, invocations: Sequence[Offer], event: Mapping[s
         await app.once(Call(), partial(_sync_hints, app, repo, component, jobs, bases))
 
 
-async def _remove_unlearned_hints(app: App, all_facts: Facts, project: str) -> None:
+async def _remove_unlearned_hints(app: App, project: str) -> None:
     """Remove the learned hints of a project that no fact supports any more."""
-    jobs = await asyncio.to_thread(_find_jobs, all_facts.invocations(project, app.now()))
+    jobs = await asyncio.to_thread(_find_jobs, await _invocations(app, project))
     held: dict[tuple[str, str], dict[str, dict[str, str]]] = {}
     for hint in filter(_is_learned, app.session.store.hints()):
         held.setdefault((hint.meta["scope"]["repo"], hint.component), {})[_command_of(hint)] = hint.basis or {}

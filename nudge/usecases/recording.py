@@ -1,27 +1,21 @@
-"""Recording hook events: each is stored once, whether it comes by a call, from the spool or from a transcript."""
+"""Recording hook events that come by a call or from a transcript: each is stored once. `spool_drain` takes in the
+others."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from nudge import limits
-from nudge.errors import Invalid, NudgeError
+from nudge.errors import Invalid
 from nudge.history import store
-from nudge.history.digest import Digest
-from nudge.history.ledger import Line
 from nudge.history.redact import redact_event
 from nudge.history.sessions import close_silent_sessions
-from nudge.storage import spool
-from nudge.usecases import hook_answers, inject, learning
+from nudge.usecases import hook_answers, learning
 from nudge.usecases.app import App
 from nudge.usecases.call import Call, Params, Result
-
-_log = logging.getLogger(__name__)
-_BATCH = 200  # spooled events that are taken in together
 
 
 class Record(Params):
@@ -86,55 +80,3 @@ async def _record_old(app: App, event: dict[str, Any], call: Call) -> bool | str
         return (await store_event(app, Record(event=event), call))["id"] is not None
     except Invalid as error:
         return error.message
-
-
-# The spool
-
-
-async def drain(app: App, directory: str) -> int:
-    """Take in the spool and return how many events that were. A file is removed after its event is committed."""
-    taken = 0
-    while batch := spool.pending(directory)[:_BATCH]:
-        if not all(await asyncio.gather(*(_take(app, directory, path) for path in batch))):
-            break
-        taken += len(batch)
-    return taken
-
-
-async def _take(app: App, directory: str, path: str) -> bool:
-    event = await asyncio.to_thread(spool.read, path)
-    if event is None:
-        spool.drop(directory, path)
-        return True
-    try:
-        if "injection" in event:
-            await _store_injection(app, event)
-        else:
-            await record(app, Record(event=event), Call())
-    except (Invalid, KeyError, TypeError):
-        spool.drop(directory, path)
-        return True
-    except NudgeError as error:
-        _log.warning("events stay in the spool: %s", error.message)
-        return False
-    spool.remove(path)
-    return True
-
-
-async def _store_injection(app: App, event: dict[str, Any]) -> None:
-    """What a hook injected by itself while there was no server."""
-    injection = event["injection"]
-    lines = [
-        Line(name, kind, text, reason, tuple((use, what) for use, what in uses))
-        for name, kind, text, reason, uses in injection["lines"]
-    ]
-    digest = Digest(str(injection["text"]), list(injection["items"]), lines)
-    digest.is_shadow = injection["is_shadow"] is True
-    digest.project = injection.get("project")
-    await inject.store_injection(
-        app,
-        str(event["session_id"]),
-        float(event["timestamp"]),
-        digest,
-        event_id=str(event["event_id"]),
-    )

@@ -20,7 +20,7 @@ from nudge.history.sessions import close_silent_sessions
 from nudge.memories import retrieval
 from nudge.storage import database_files, spool
 from nudge.storage.database import Database
-from nudge.usecases import hook_answers, memory_upkeep, recording
+from nudge.usecases import hook_answers, memory_upkeep, spool_drain
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
 
@@ -111,13 +111,12 @@ class Upkeep:
     async def _drain(self) -> int:
         """Take in the spool, one caller at a time; how many events still wait."""
         async with self._draining:
-            await recording.drain(self._app, self._directory)
-        return spool.counts(self._directory)["files"]
+            return await spool_drain.drain(self._app, self._directory)
 
     async def _clean_up(self) -> None:
         """Remove unfinished spool files, summarize sessions that have been silent for long, merge the note index."""
         now = self._app.now()
-        spool.sweep(self._directory, now)
+        await asyncio.to_thread(spool.sweep, self._directory, now)
         if self._database.reason is None:
             await self._database.write(lambda connection: close_silent_sessions(connection, int(now)))
             await self._merge_note_index()

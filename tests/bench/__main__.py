@@ -18,6 +18,7 @@ from tests.bench import (
     replay,
     report,
     retrieval,
+    spools,
     starts,
     throughput,
 )
@@ -33,6 +34,7 @@ GROUPS: dict[str, Callable[[Machine], Iterator[Row]]] = {
     "kill": handover.killed,
     "handover": handover.graceful,
     "hostile": hostile.requests,
+    "spool": spools.taking_in,
     "record": observations.recording,
     "injection": observations.injection,
     "insert": observations.inserting,

@@ -20,6 +20,7 @@ FAILOVER_OF_MANY = 3.0  # x the same, until the last of 20 PROXYs that wait has 
 CALL_IN_HANDOVER = 0.5  # seconds
 LEAVING = 1.5  # seconds from end of file to the end of the process
 LOOP_HELD = 20.0  # milliseconds
+SPOOL_SECONDS = 40.0  # for 150 MB
 FAILED = 0.0
 STARTS = 1.0  # servers, however many wait for one
 GUARD_RECALL = 95.0  # % of formatted tokens that the secret guard finds, at least

@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from http.client import HTTPConnection
 from statistics import median
 from typing import Any
 
 from nudge import limits
 from nudge.hints.import_export import SCHEMA_VERSION
-from nudge.ipc import endpoint
-from nudge.ipc.endpoint import Endpoint
 from tests.bench import budgets, hints
 from tests.bench.report import Row
-from tests.harness import ROOT, Machine, eventually
+from tests.bench.watched import Watched
+from tests.harness import Machine
 
 _ROUNDS = 3
 _LARGE_VALUE = 3_000  # characters of each of 5,000 hints: 16 MiB in all
 _IDLE = 1.0  # seconds
-_FIRST_WORDS = 400  # bytes of an answer
 _EVIL_REGEXES = (
     r"(a|aa)+$",
     r"(.*)(.*)(.*)(.*)(.*)nothing",
@@ -38,66 +32,23 @@ _LONG_CWD = "/" + "/".join(["aaab"] * 800)
 @dataclass(frozen=True, slots=True)
 class _Attack:
     what: str
-    run: Callable[[_Target], None]
-
-
-class _Target:
-    """The watched PRIMARY, and the attacker's connection to it."""
-
-    def __init__(self, machine: Machine) -> None:
-        self._machine = machine
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.bench.watched_primary"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env=machine.environ,
-            cwd=ROOT,
-        )
-        machine.processes.append(self._process)
-        self._published: Endpoint = machine.ready()
-
-    def ask(self, body: bytes, expected: bytes) -> None:
-        """Over HTTP, as somebody with a stolen token would. `expected` is in the first words of the answer: an attack
-        that is turned away at the door measures the door."""
-        link = HTTPConnection("127.0.0.1", self._published.port, timeout=60)
-        token = endpoint.read_token(self._machine.runtime)
-        link.request("POST", "/", body, {"Content-Type": "application/json", "Authorization": f"Bearer {token}"})
-        answer = link.getresponse().read()
-        assert expected in answer[:_FIRST_WORDS], answer[:_FIRST_WORDS]
-        link.close()
-
-    def command(self, *words: str, stdin: str = "") -> str:
-        """Over the private wire, in pages where it is large."""
-        done = self._machine.cli(*words, stdin=stdin)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    def gap(self) -> dict[str, float]:
-        """The longest since the last time; only once the log, if it is being compacted, is whole again."""
-        eventually(
-            lambda: not any(name.endswith(".tmp") for name in os.listdir(self._machine.runtime)), "the log is compacted"
-        )
-        assert self._process.stdin is not None and self._process.stdout is not None
-        self._process.stdin.write(b".")
-        self._process.stdin.flush()
-        told: dict[str, float] = json.loads(self._process.stdout.readline())
-        return told
+    run: Callable[[Watched], None]
 
 
 def requests(machine: Machine) -> Iterator[Row]:
-    target = _Target(machine)
+    target = Watched(machine)
     idle = _idle(target)
     for attack in _attacks():
         yield _measured(target, attack, idle)
 
 
-def _idle(target: _Target) -> float:
+def _idle(target: Watched) -> float:
     target.gap()
     time.sleep(_IDLE)
     return target.gap()["wall"]
 
 
-def _measured(target: _Target, attack: _Attack, idle: float) -> Row:
+def _measured(target: Watched, attack: _Attack, idle: float) -> Row:
     gaps = [_attacked(target, attack) for _ in range(_ROUNDS)]
     held, wall = (median(gap[clock] for gap in gaps) for clock in ("held", "wall"))
     return Row(
@@ -111,7 +62,7 @@ def _measured(target: _Target, attack: _Attack, idle: float) -> Row:
     )
 
 
-def _attacked(target: _Target, attack: _Attack) -> dict[str, float]:
+def _attacked(target: Watched, attack: _Attack) -> dict[str, float]:
     target.gap()
     attack.run(target)
     return target.gap()
@@ -128,7 +79,7 @@ def _attacks() -> Iterator[_Attack]:
     phrase = hints.request("nudge.query", text='"compose docker"', context=hints.CONTEXT)
     yield _Attack("a phrase of words that all of 5,000 hints have", lambda target: target.ask(phrase, b'"hints":[]'))
     for what, body, expected in _bodies():
-        yield _Attack(f"1 MiB of {what}", partial(_Target.ask, body=body, expected=expected))
+        yield _Attack(f"1 MiB of {what}", partial(Watched.ask, body=body, expected=expected))
     globs = hints.request("nudge.import", payload=_evil_globs(), mode="replace")
     yield _Attack("an import of evil globs", lambda target: target.ask(globs, b'"imported":1000'))
     lookup = _here("nudge.get_hint", component="evil-0", key="key")
@@ -150,16 +101,16 @@ def _notes(count: int, size: int) -> list[dict[str, str]]:
     return [{"title": f"{size} {number}", "content": f"{number} {content}"} for number in range(count)]
 
 
-def _import_all(target: _Target, payload: str) -> None:
+def _import_all(target: Watched, payload: str) -> None:
     imported = json.loads(target.command("import", "-", "--mode", "replace", "--json", stdin=payload))["imported"]
     assert imported == limits.MAX_HINTS, imported
 
 
-def _export_all(target: _Target, size: int) -> None:
+def _export_all(target: Watched, size: int) -> None:
     assert len(target.command("export", "--reveal")) > size
 
 
-def _search(target: _Target) -> None:
+def _search(target: Watched) -> None:
     for regex in _EVIL_REGEXES:
         target.ask(hints.request("nudge.query", regex=regex, context=hints.CONTEXT, limit=100), b'"hints"')
 
