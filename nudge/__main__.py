@@ -67,7 +67,12 @@ _PLAIN = {
     "serve": _Grammar(
         (),
         {"--daemon": "daemon", "--detach": "detach", "--http": "http_only", "--http-only": "http_only"},
-        {"--successor": ("successor", None), "--port": ("port", _parse_port), "-p": ("port", _parse_port)},
+        {
+            "--successor": ("successor", None),
+            "--for-new-session": ("for_new_session", None),
+            "--port": ("port", _parse_port),
+            "-p": ("port", _parse_port),
+        },
     ),
 }
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from nudge.setting_table import Setting
 
 _DROPPED_AT_A_CLEAN_END = ("auth", "secret_guard")
+_FROM_ANY_PROCESS = ("db", "port")
 _SPAN_UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
 UNKNOWN_NAMES = "config.toml has names that are no settings"
 _DAMAGED = "(damaged)"  # the id of no session: the stored settings are then not used
@@ -146,6 +147,19 @@ def _overrides(environ: Mapping[str, str], flags: Mapping[str, str]) -> Iterator
             yield setting, environ[setting.variable], setting.variable
 
 
+def for_new_session(
+    environ: Mapping[str, str], flags: Mapping[str, str] | None = None, *, of_command: bool
+) -> dict[str, str]:
+    """Return the settings, as text by name, that a server which this process starts takes if it begins a session: all
+    of the server's that a command has in variables. Of a hook or a PROXY only database and port: their environment may
+    come from a repository, which must not turn off the token or the secret guard."""
+    return {
+        setting.name: text
+        for setting, text, _ in _overrides(environ, flags or {})
+        if setting.used_by == SERVER and (of_command or setting.name in _FROM_ANY_PROCESS)
+    }
+
+
 def as_flags(overrides: Mapping[str, str]) -> list[str]:
     """Return the arguments that give `nudge serve` these settings; `overrides` is text by name, as in `Sources`."""
     arguments = []
@@ -187,12 +201,20 @@ def _read_toml(path: str) -> dict[str, Any]:
 
 
 class StoredSettings:
-    """The settings that are stored with a session, as text by name."""
+    """The settings that are stored with a session, as text by name. `is_starting`: a server with these settings was
+    starting and had not decided yet which session it is in."""
 
-    __slots__ = ("session", "values", "warnings")
+    __slots__ = ("is_starting", "session", "values", "warnings")
 
-    def __init__(self, session: str | None, values: dict[str, str], warnings: Iterable[str] = ()) -> None:
-        self.session, self.values, self.warnings = session, values, tuple(warnings)
+    def __init__(
+        self,
+        session: str | None,
+        values: dict[str, str],
+        warnings: Iterable[str] = (),
+        *,
+        is_starting: bool = False,
+    ) -> None:
+        self.session, self.values, self.warnings, self.is_starting = session, values, tuple(warnings), is_starting
 
 
 def read_stored(directory: str) -> StoredSettings | None:
@@ -203,7 +225,7 @@ def read_stored(directory: str) -> StoredSettings | None:
         return None
     try:
         record = thin_json.loads(raw)
-        session, stored = record["session"], dict(record["settings"])
+        session, stored, is_starting = record["session"], dict(record["settings"]), record.get("starting") is True
     except (ValueError, TypeError, KeyError):
         return StoredSettings(_DAMAGED, {}, [f"{paths.SETTINGS} is damaged; the session's settings are lost"])
     values, warnings = {}, []
@@ -216,19 +238,19 @@ def read_stored(directory: str) -> StoredSettings | None:
             values[name] = str(text)
         except ValueError as error:
             warnings.append(f"{name} in {paths.SETTINGS} {error}; it is ignored")
-    return StoredSettings(session, values, warnings)
+    return StoredSettings(session, values, warnings, is_starting=is_starting)
 
 
-def store(directory: str, session: str | None, values: Mapping[str, str]) -> None:
+def store(directory: str, session: str | None, values: Mapping[str, str], *, is_starting: bool = False) -> None:
     """Store settings with the id of their session. Raises StorageFailed."""
-    record = {"session": session, "settings": dict(values)}
+    record = {"session": session, "settings": dict(values), **({"starting": True} if is_starting else {})}
     files.replace(os.path.join(directory, paths.SETTINGS), thin_json.dumps(record).encode())
 
 
 def end_cleanly(directory: str) -> None:
     """Drop the stored settings that do not outlive a clean end: authentication and secret guard are on again."""
     stored = read_stored(directory)
-    if stored is not None and any(name in stored.values for name in _DROPPED_AT_A_CLEAN_END):
+    if stored is not None and (stored.is_starting or any(name in stored.values for name in _DROPPED_AT_A_CLEAN_END)):
         store(directory, stored.session, _kept(stored.values))
 
 
@@ -239,8 +261,10 @@ def _kept(values: Mapping[str, str]) -> dict[str, str]:
 class Sources:
     """The sources of a process's settings: flags, variables, the session's stored settings, `config.toml`.
 
-    After a crash or a hand-over (`continues`) the stored settings replace this process's flags and variables for the
-    server; after a clean end flags and variables win over the stored settings.
+    After a crash or a hand-over (`continues`), also one of a server that was still starting, the stored settings
+    replace this process's flags and variables for the server; after a clean end flags and variables win over the
+    stored settings. `for_new` are settings of the process that started this server, as text by name: they count if it
+    begins a session.
     """
 
     def __init__(
@@ -250,15 +274,21 @@ class Sources:
         environ: Mapping[str, str] = os.environ,
         *,
         continues: bool = False,
+        for_new: Mapping[str, str] | None = None,
     ) -> None:
         paths.check_path_variables(environ)
-        self.directory, self._continues = directory, continues
+        self.directory = directory
         self._config_file = paths.config_file(environ)
         overrides = list(_overrides(environ, flags or {}))
         self._parsed = {setting.name: _parse(setting, text, source) for setting, text, source in overrides}
         self.overrides = {setting.name: text for setting, text, _ in overrides if setting.used_by == SERVER}
         """The server's settings among flags and variables, as text by name."""
+        given = for_new or {}
+        self._for_new = {setting.name: given[setting.name] for setting in SETTINGS if setting.name in given}
         self.stored = read_stored(directory)
+        self._has_begun = False
+        self._before: tuple[str | None, dict[str, str]] | None = None
+        self.continues = continues or (self.stored is not None and self.stored.is_starting)
 
     @property
     def stored_session(self) -> str | None:
@@ -268,11 +298,14 @@ class Sources:
     def resolve(self, session: str | None) -> Settings:
         """Return the settings of a process in `session`, or of a server that begins one (None). Raises
         SettingInvalid."""
-        stored = self.stored if self.stored is not None and self.stored.session == session else None
-        if stored is not None and self._continues:
+        stored = self.stored
+        if stored is not None and stored.session != session and not stored.is_starting:
+            stored = None
+        if stored is not None and self.continues:
             texts = stored.values
         else:
-            texts = {**_kept(stored.values if stored else {}), **self.overrides}
+            for_new = self._for_new if session is None else {}
+            texts = {**_kept(stored.values if stored else {}), **for_new, **self.overrides}
         file = _read_toml(self._config_file)
         values = {}
         for setting in SETTINGS:
@@ -288,15 +321,42 @@ class Sources:
             session=texts,
             warnings=self.stored.warnings if self.stored else (),
         )
-        if self._continues:
+        if self.continues and not (stored is not None and stored.is_starting):
             settings.explicit -= {"port"}  # the last server's port is kept: scripts use it
         return settings
+
+    def begin(self) -> None:
+        """Store what this process was told, before it answers anything: should it die, the next server goes by it. The
+        caller is the only one that may become the server."""
+        if self.continues or not self.overrides:
+            return
+        before = self.stored
+        self._before = None if before is None else (before.session, before.values)
+        values = {**_kept(before.values if before else {}), **self.overrides}
+        try:
+            store(self.directory, self.stored_session, values, is_starting=True)
+            self._has_begun = True
+        except StorageFailed:  # a full disk, which the server reports once it has started
+            pass
+
+    def withdraw(self) -> None:
+        """Undo `begin`: this process does not become the server, and nothing was asked of it."""
+        if not self._has_begun:
+            return
+        try:
+            if self._before is None:
+                os.unlink(os.path.join(self.directory, paths.SETTINGS))
+            else:
+                store(self.directory, *self._before)
+        except (OSError, StorageFailed):
+            pass
 
     def save(self, session: str, settings: Settings) -> str | None:
         """Store the settings with the session's id. Return the reason when that fails (full disk): it does not stop the
         server."""
         stored = self.stored
-        if stored is not None and (stored.session, stored.values) == (session, settings.session):
+        is_decided = stored is not None and not stored.is_starting and not self._has_begun
+        if stored is not None and is_decided and (stored.session, stored.values) == (session, settings.session):
             return None
         try:
             store(self.directory, session, settings.session)

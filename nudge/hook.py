@@ -314,7 +314,8 @@ class _Recording:
                     from nudge.ipc import spawn
 
                     if older is None:
-                        spawn.start_server(self._directory)
+                        for_new = config.for_new_session(self._environ, of_command=False)
+                        spawn.start_server(self._directory, for_new)
                     else:
                         spawn.start_successor(self._directory, older.generation)
         except Exception as error:

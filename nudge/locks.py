@@ -88,15 +88,17 @@ class Flock:
 class OwnerLock:
     """An exclusive lock at `path` through `filelock`, held until `release` or the end of the process."""
 
-    __slots__ = ("_fd", "_lock", "path")
+    __slots__ = ("_claim", "_fd", "_lock", "path")
 
     def __init__(self, path: str) -> None:
         self.path = path
+        self._claim: Flock | None = None
         self._lock: filelock.BaseFileLock | None = None  # filelock releases a lock that nothing refers to any more
         self._fd: int | None = None
 
-    def acquire(self) -> bool:
-        """Take the lock, and return whether that succeeded.
+    def claim(self) -> bool:
+        """Claim the lock, and return whether that succeeded: then no other process can take it before `acquire`, unless
+        this one dies.
 
         Of many candidates one claims it, with a `flock` on a file beside it, and only that one imports `filelock` (25
         ms and 3 MB): the others stay thin. `is_free` counts a claim as held, so that there is no gap between claim and
@@ -105,12 +107,21 @@ class OwnerLock:
         if not is_free(self.path):
             return False
         claim = Flock(self.path + _CLAIM)
-        if "filelock" not in sys.modules and not claim.acquire_past_probes():
+        if not claim.acquire_past_probes():
+            return False
+        self._claim = claim
+        return True
+
+    def acquire(self) -> bool:
+        """Take the lock, and return whether that succeeded. A process that has loaded `filelock` need not claim it."""
+        if self._claim is None and not (is_free(self.path) if "filelock" in sys.modules else self.claim()):
             return False
         try:
             return self._acquire_native()
         finally:
-            claim.release()
+            if self._claim is not None:
+                self._claim.release()
+                self._claim = None
 
     def _acquire_native(self) -> bool:
         import filelock

@@ -64,6 +64,7 @@ def _setting_option(setting: Setting) -> Callable[[Any], Any]:
 @option("--daemon", is_flag=True, help="Start a server in the background, and return when it answers.")
 @option("--detach", is_flag=True, help="Be such a server, in the foreground: end when no client needs it.")
 @option("--successor", metavar="GENERATION", hidden=True)
+@option("--for-new-session", metavar="JSON", hidden=True)
 @params.options(
     *(_setting_option(setting) for setting in SETTINGS if setting.used_by != HOOK and setting.name != "port")
 )

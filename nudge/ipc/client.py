@@ -362,14 +362,18 @@ class Client:
         return report
 
     def _connect(self, start: bool) -> Connection:
-        from nudge.ipc import spawn  # late: a hook does not start servers this way
+        from nudge import config  # late, both: a hook does not start servers this way
+        from nudge.ipc import spawn
 
-        is_first = not os.path.lexists(os.path.join(self._directory, paths.SETTINGS))
         if not start and os.path.lexists(self._directory):
             paths.check_private_dir(self._directory)  # probing the lock would create a file there
-        on_started = self._report_settings if is_first else lambda _: None
         connection = spawn.ensure_primary(
-            self._directory, start=start, port=self._port, wait_for_upgrade=True, on_started=on_started
+            self._directory,
+            start=start,
+            port=self._port,
+            for_new=config.for_new_session(self._environ, of_command=True) if start else None,
+            wait_for_upgrade=True,
+            on_started=self._report_settings,
         )
         connection.queue_hello("cli")
         if self._port is not None and self._port != (port := connection.endpoint.port):
@@ -387,7 +391,7 @@ class Client:
             return
         if differences:
             streams.note(
-                f"nudge: started a server, which takes no settings from a command's environment. Not taken: "
+                f"nudge: started a server, which goes by the settings of its session. Not taken: "
                 f"{', '.join(differences)}. To apply them: nudge stop, then nudge serve --daemon"
             )
 

@@ -11,7 +11,7 @@ import os
 import sys
 import time
 
-from nudge import __version__, files, limits, locks, paths
+from nudge import __version__, files, limits, locks, paths, thin_json
 from nudge.clock import boot_seconds, poll_until
 from nudge.errors import StorageFailed, Unavailable
 from nudge.ipc import endpoint, holder
@@ -42,11 +42,13 @@ def ensure_primary(
     timeout: float = limits.START_TIMEOUT,
     port: int | None = None,
     arguments: Sequence[str] = (),
+    for_new: Mapping[str, str] | None = None,
     wait_for_upgrade: bool = False,
     on_started: Callable[[Endpoint], None] = lambda _: None,
 ) -> Connection:
     """Return an open connection to the PRIMARY. With `start`, one is started when there is none, on `port` if given,
-    with these `arguments` for `nudge serve`; `on_started` is then called with its endpoint.
+    with these `arguments` for `nudge serve`, and with the settings `for_new` (text by name) if it begins a session;
+    `on_started` is then called with its endpoint.
 
     Raises Unavailable: at once, with its pid, for a running PRIMARY that does not accept; after `timeout` seconds for
     one that is starting or handing over. A PRIMARY of an older version is replaced; with `wait_for_upgrade` the
@@ -57,7 +59,7 @@ def ensure_primary(
     began = boot_seconds()
     held_since = None  # when the lock was first seen held
     pause = _FIRST_PAUSE
-    starter = Starter(directory, port=port, arguments=arguments)
+    starter = Starter(directory, port=port, arguments=arguments, for_new=for_new)
     try:
         while True:
             published = endpoint.read(directory)
@@ -139,10 +141,17 @@ def _check_timeout(waited: float, timeout: float, published: Endpoint | None, *,
 class Starter:
     """Starts a server for one process: takes the start lock, starts a child, watches it."""
 
-    __slots__ = ("_arguments", "_child", "_directory", "_lock", "_port", "_waiting_since")
+    __slots__ = ("_arguments", "_child", "_directory", "_for_new", "_lock", "_port", "_waiting_since")
 
-    def __init__(self, directory: str, *, port: int | None = None, arguments: Sequence[str] = ()) -> None:
-        self._directory, self._port, self._arguments = directory, port, arguments
+    def __init__(
+        self,
+        directory: str,
+        *,
+        port: int | None = None,
+        arguments: Sequence[str] = (),
+        for_new: Mapping[str, str] | None = None,
+    ) -> None:
+        self._directory, self._port, self._arguments, self._for_new = directory, port, arguments, for_new
         self._lock: locks.Flock | None = None
         self._child: subprocess.Popen[bytes] | None = None
         self._waiting_since: float | None = None
@@ -176,7 +185,8 @@ class Starter:
     def spawn(self, published: Endpoint | None = None, *, successor_of: str | None = None) -> subprocess.Popen[bytes]:
         """Start a server; the caller holds the start lock."""
         port = [] if self._port is None else ["--port", str(self._port)]
-        arguments = [*port, *self._arguments]
+        for_new = ["--for-new-session", thin_json.dumps(dict(self._for_new))] if self._for_new else []
+        arguments = [*port, *for_new, *self._arguments]
         self._child = spawn_detached(self._directory, published, successor_of=successor_of, arguments=arguments)
         self._note(os.getpid(), self._child.pid)
         return self._child
@@ -251,9 +261,9 @@ def _is_stuck(path: str) -> bool:
     return sys.platform != "linux" or not pids or any(map(holder.is_suspended, pids))
 
 
-def start_server(directory: str) -> None:
+def start_server(directory: str, for_new: Mapping[str, str]) -> None:
     """Start a server unless one is being started, and do not wait for it."""
-    starter = Starter(directory)
+    starter = Starter(directory, for_new=for_new)
     starter.poll(endpoint.read(directory))
     starter.release()
 

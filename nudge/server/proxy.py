@@ -201,7 +201,8 @@ class Proxy:
         stop`; it looks for a successor for a while."""
         connection, self._first_connection = self._first_connection, None
         if connection is None and self._calls:
-            connection = spawn.ensure_primary(self._directory, start=self._settings.autostart)
+            for_new = config.for_new_session(self._environ, self._flags, of_command=False)
+            connection = spawn.ensure_primary(self._directory, start=self._settings.autostart, for_new=for_new)
         elif connection is None and self._may_rejoin():
             connection = spawn.ensure_primary(self._directory, start=False, timeout=0.0)
         if connection is not None:

@@ -8,9 +8,9 @@ import os
 import sys
 import time
 
-from nudge import __version__, config, paths, streams
+from nudge import __version__, config, paths, streams, thin_json
 from nudge.clock import iso, poll_until
-from nudge.errors import NudgeError, StorageFailed
+from nudge.errors import Invalid, NudgeError, StorageFailed
 from nudge.ipc import endpoint, protocol, spawn
 from nudge.ipc.client import Request, exchange
 from nudge.ipc.connection import Connection, ConnectionLost, TimedOut
@@ -33,7 +33,8 @@ _SUCCESSION_TIMEOUT = 5.0  # seconds for the old PRIMARY to release the lock
 
 
 class ServeOptions:
-    """The options of `nudge serve`: its own flags, and in `flags` the settings given by flag, as text by name."""
+    """The options of `nudge serve`: its own flags; in `flags` the settings given by flag, as text by name; in `for_new`
+    those of the process that started it, which count if it begins a session."""
 
     def __init__(
         self,
@@ -42,10 +43,19 @@ class ServeOptions:
         daemon: bool = False,
         detach: bool = False,
         successor: str | None = None,
+        for_new_session: str | None = None,
         **settings: str | int | None,
     ) -> None:
         self.http_only, self.daemon, self.detach, self.successor = http_only, daemon, detach, successor
+        self.for_new = _parse_texts(for_new_session or "{}")
         self.flags = {name: str(text) for name, text in settings.items() if text is not None}
+
+
+def _parse_texts(raw: str) -> dict[str, str]:
+    try:
+        return {str(name): str(text) for name, text in thin_json.loads(raw).items()}
+    except (ValueError, AttributeError):
+        raise Invalid("must be an object of settings", field="--for-new-session") from None
 
 
 def serve(options: ServeOptions) -> int:
@@ -65,11 +75,29 @@ def serve(options: ServeOptions) -> int:
     connection = _connect(directory)
     if connection is not None:
         return _join_primary(connection, directory, options)
-    reader = None if options.detach or _at_terminal(options) else _start_reading(options)
+    return _compete(directory, options)
+
+
+def _compete(directory: str, options: ServeOptions) -> int:
+    """Become PRIMARY, or a PROXY of the process that does. The settings are stored before the client is answered, and
+    only by the process that has claimed the lock: no other one can then start without them."""
     lock = OwnerLock(os.path.join(directory, paths.LOCK))
-    if not lock.acquire():
-        return 0 if options.detach else _wait_for_primary(directory, options, reader)
-    return _run_primary(lock, directory, options, reader)
+    sources = _sources(directory, options) if lock.claim() else None
+    if sources is not None:
+        sources.begin()
+    reader = None if options.detach or _at_terminal(options) else _start_reading(options)
+    if sources is not None and lock.acquire():
+        return _run_primary(lock, directory, options, sources, reader)
+    if sources is not None:
+        sources.withdraw()
+    return 0 if options.detach else _wait_for_primary(directory, options, reader)
+
+
+def _sources(directory: str, options: ServeOptions) -> config.Sources:
+    """The settings of a server that starts now. Call it when no other process can become the server."""
+    last = endpoint.read(directory)
+    continues = bool(options.successor) or (last is not None and last.state != endpoint.STOPPED)
+    return config.Sources(directory, options.flags, continues=continues, for_new=options.for_new)
 
 
 def _connect(directory: str) -> Connection | None:
@@ -118,7 +146,8 @@ def _wait_for_primary(directory: str, options: ServeOptions, reader: EarlyReader
     settings = config.load(flags=options.flags)
     connection = None
     try:
-        connection = spawn.ensure_primary(directory, start=settings.autostart)
+        for_new = config.for_new_session(os.environ, options.flags, of_command=False)
+        connection = spawn.ensure_primary(directory, start=settings.autostart, for_new=for_new)
         _report_differences(connection.endpoint, options.flags)
     except NudgeError as error:
         if reader is None:
@@ -144,22 +173,28 @@ def _report_differences(running: Endpoint, flags: Mapping[str, str]) -> None:
 # This process is PRIMARY
 
 
-def _run_primary(lock: OwnerLock, directory: str, options: ServeOptions, reader: EarlyReader | None = None) -> int:
+def _run_primary(
+    lock: OwnerLock,
+    directory: str,
+    options: ServeOptions,
+    sources: config.Sources,
+    reader: EarlyReader | None = None,
+) -> int:
     owner = "client" if reader is not None else "detached" if options.detach else "terminal"
     if reader is not None:
-        choose_tools(reader.client.tools)  # raises for a tool that does not exist: the client would not show an error
+        _check_tools(reader, sources)
     last = endpoint.read(directory)
     announced = endpoint.announce(iso(time.time()), __version__, port=last.port if last else None)
     try:
         endpoint.publish(directory, announced)
     except StorageFailed as error:
         lock.release()
-        settings = config.Sources(directory, options.flags).resolve(None)
+        settings = sources.resolve(None)
         return _serve_from_memory(directory, settings, options, error, reader)
     if options.detach:
         os.chdir("/")
     if reader is not None:
-        reader.watch_client(lambda: _leave_early(directory, last, announced))
+        reader.watch_client(lambda: _leave_early(directory, last, announced, sources))
     primary = _load_primary()
     import threading
 
@@ -167,11 +202,9 @@ def _run_primary(lock: OwnerLock, directory: str, options: ServeOptions, reader:
 
     if reader is not None:
         reader.unwatch_client()
-    continues = bool(options.successor) or (last is not None and last.state != endpoint.STOPPED)
-    sources = config.Sources(directory, options.flags, continues=continues)
     session = open_session(directory, sources, is_successor=bool(options.successor))
     _configure(session.settings)
-    if continues:
+    if sources.continues:
         _report_differences(announced, options.flags)
 
     def on_ready(_published: Endpoint) -> None:
@@ -187,12 +220,22 @@ def _run_primary(lock: OwnerLock, directory: str, options: ServeOptions, reader:
     return 0
 
 
-def _leave_early(directory: str, last: Endpoint | None, announced: Endpoint) -> None:
+def _check_tools(reader: EarlyReader, sources: config.Sources) -> None:
+    """Raise Invalid for a tool that does not exist: the client would not show an error."""
+    try:
+        choose_tools(reader.client.tools)
+    except NudgeError:
+        sources.withdraw()
+        raise
+
+
+def _leave_early(directory: str, last: Endpoint | None, announced: Endpoint, sources: config.Sources) -> None:
     """End the process at once, because its client left while it was importing: importing takes longer than a client
     waits before it kills. Only the lock is open, and the kernel releases it. Called on a thread; returns without ending
     the process when another process of the session needs a PRIMARY."""
     if not is_free(os.path.join(directory, paths.MEMBERS), shared=False):
         return
+    sources.withdraw()
     with contextlib.suppress(StorageFailed):
         if last is None:
             endpoint.withdraw(directory, announced)
@@ -254,7 +297,7 @@ def _take_over_role(directory: str, options: ServeOptions) -> int:
     if not lock.holds_path():
         return 0
     options.detach = True
-    return _run_primary(lock, directory, options)
+    return _run_primary(lock, directory, options, _sources(directory, options))
 
 
 def _ask_for_role(connection: Connection, generation: str) -> None:

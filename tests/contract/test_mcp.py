@@ -229,7 +229,7 @@ def test_tools_that_remove_things_are_destructive() -> None:
     destructive = {
         *("nudge_delete_hint", "nudge_import", "nudge_import_commit", "nudge_scan", "nudge_stop"),
         *("memory_delete", "memory_forget", "memory_gc", "memory_archive_purge", "memory_import", "memory_sync"),
-        *("memory_consolidate", "memory_auto_consolidate", "forget_learned", "purge"),
+        *("memory_consolidate", "memory_auto_consolidate", "memory_delete_link", "forget_learned", "purge"),
     }
     assert {operation.tool for operation in OPERATIONS.values() if operation.effect == "delete"} == destructive
 

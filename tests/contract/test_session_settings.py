@@ -175,15 +175,126 @@ def test_the_environment_of_a_proxy(machine: Machine) -> None:
     assert set(machine.json("status")["settings"]) == {"port", "log_level"}
 
 
+def new_session(machine: Machine) -> None:
+    """Nothing is stored: what starts a server has its own environment only."""
+    machine.store_settings({})
+    shutil.rmtree(machine.runtime)
+    machine.environ["NUDGE_RUNTIME_DIR"] = machine.runtime = str(machine.base / "fresh")
+
+
 def test_the_environment_of_a_command(machine: Machine) -> None:
-    """The same for a command that starts the first server of all."""
-    assert machine.cli("ls", NUDGE_MAX_HINTS="1", NUDGE_SECRET_GUARD="0").returncode == 0
-    for key in ("one", "two"):
-        machine.json("set", "c", key, "v", "--global")
-    refused = machine.cli("set", "c", "guard", SECRET, "--global").stderr
-    assert "E_SECRET_REJECTED" in refused and refused.count("\n") == 1
-    told = machine.cli("set", "c", "guard", SECRET, "--global", NUDGE_SECRET_GUARD="0").stderr
-    assert "not applied: NUDGE_SECRET_GUARD=0 (the server has 1). To apply it: nudge stop" in told
+    """A command that needs the first server of a session starts it as `nudge serve` would start: its variables count,
+    are kept with the session, and win over those of later commands. What it stores is where it says."""
+    new_session(machine)
+    db = str(machine.base / "x.db")
+    told = {"NUDGE_DB": db, "NUDGE_MAX_HINTS": "1", "NUDGE_SECRET_GUARD": "0", "NUDGE_PRIVATE_PROJECTS": "payroll"}
+    done = machine.cli("remember", "Ports are in compose.yml", **told)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert os.path.exists(db) and not os.path.exists(os.path.join(machine.runtime, "nudge.db"))
+    assert machine.cli("set", "c", "guard", SECRET, "--global", NUDGE_SECRET_GUARD="1").returncode == 0
+    assert "E_QUOTA" in machine.cli("set", "c", "two", "v", "--global", NUDGE_MAX_HINTS="9").stderr
+    assert settings(machine) == {"db": db, "max_hints": "1", "secret_guard": "0", "private_projects": "payroll"}
+    assert machine.ready().port == int(machine.environ["NUDGE_PORT"])
+
+
+def test_the_environment_of_a_command_in_a_session_that_lives(machine: Machine) -> None:
+    """Its server has ended, and the command starts the next one: what is stored wins, and the command says so once."""
+    machine.http_only("--max-hints", "7")
+    machine.json("set", "c", "one", "v", "--global")
+    stop(machine)
+    started = machine.cli("ls", NUDGE_MAX_HINTS="9", NUDGE_DB="/nowhere/x.db")
+    assert "Not taken: NUDGE_MAX_HINTS=9 (the server has 7), NUDGE_DB=/nowhere/x.db" in started.stderr
+    assert machine.cli("ls", NUDGE_MAX_HINTS="9").stderr == ""
+    assert settings(machine) == {"max_hints": "7"} and machine.json("status")["hints"] == 1
+
+
+def test_the_environment_of_a_command_after_the_session(machine: Machine) -> None:
+    """The session ended with its last process, or was forgotten: the next one begins with its own settings."""
+    new_session(machine)
+    assert machine.cli("ls", NUDGE_SESSION_GRACE="0", NUDGE_MAX_HINTS="3").returncode == 0
+    stop(machine)
+    assert "Not taken" not in machine.cli("ls", NUDGE_MAX_HINTS="4").stderr
+    assert settings(machine) == {"max_hints": "4"}
+    assert machine.cli("stop", "--forget").returncode == 0
+    eventually(machine.lock_is_free, "the server ends")
+    assert "Not taken" not in machine.cli("ls", NUDGE_MAX_HINTS="5").stderr
+    assert settings(machine) == {"max_hints": "5"}
+
+
+FROM_A_REPOSITORY = {
+    "NUDGE_AUTH": "0",
+    "NUDGE_SECRET_GUARD": "0",
+    "NUDGE_MAX_HINTS": "1",
+    "NUDGE_PRIVATE_PROJECTS": "",
+    "NUDGE_RETENTION": "command=1",
+}
+"""A client's settings in a repository may set the environment of its hooks and servers."""
+
+
+def test_the_environment_of_a_hook(machine: Machine) -> None:
+    """The server that it starts takes a database and a port from it, and nothing that weakens a server."""
+    new_session(machine)
+    db, port = str(machine.base / "x.db"), str(free_port())
+    event = {"session_id": "s", "cwd": str(machine.base), "hook_event_name": "SessionStart", "source": "startup"}
+    told = {**FROM_A_REPOSITORY, "NUDGE_DB": db, "NUDGE_PORT": port}
+    done = machine.cli("record", stdin=json.dumps(event), **told)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert machine.ready().port == int(port)
+    assert machine.json("status")["settings"] == {"db": db, "port": port}
+
+
+def test_the_environment_of_a_proxy_after_the_session(machine: Machine) -> None:
+    """The same for the server that a PROXY starts when its session was forgotten."""
+    machine.http_only("--max-hints", "7")
+    proxy = proxy_of(machine, **FROM_A_REPOSITORY, NUDGE_DB=str(machine.base / "x.db"))
+    assert machine.cli("stop", "--force", "--forget").returncode == 0
+    eventually(machine.lock_is_free, "the server ends")
+    assert set_hint(proxy, "guard", SECRET) == "E_SECRET_REJECTED"
+    assert settings(machine) == {"db": str(machine.base / "x.db")}
+
+
+# A server that starts
+
+
+def test_the_first_server_keeps_the_role_from_its_first_answer(machine: Machine) -> None:
+    """It is stopped as soon as it has answered `initialize`: a second one without flags does not take its place."""
+    first = machine.serve("--max-hints", "7")
+    first.initialize()
+    os.kill(first.pid, signal.SIGSTOP)
+    second = machine.serve()
+    second.initialize()
+    eventually(lambda: not machine.lock_is_free(), "the role is taken")
+    os.kill(first.pid, signal.SIGCONT)
+    eventually(lambda: machine.ready().pid == first.pid, "the first one serves")
+    assert set_hint(second, "one") is None and settings(machine) == {"max_hints": "7"}
+
+
+def test_a_server_that_dies_after_its_first_answer(machine: Machine) -> None:
+    """What it was told is stored by then: the next server goes by it, whatever it is told itself."""
+    first = machine.serve("--max-hints", "7", "--no-secret-guard", NUDGE_RETENTION=RETENTION)
+    first.initialize()
+    first.process.kill()
+    first.process.wait()
+    second = machine.serve("--max-hints", "9")
+    second.initialize()
+    assert set_hint(second, "guard", SECRET) is None
+    assert settings(machine) == {"max_hints": "7", "secret_guard": "0", "retention": RETENTION}
+
+
+def test_a_server_that_is_not_needed_leaves_no_settings(machine: Machine) -> None:
+    """A client that only looks whether the server starts leaves nothing behind that a next one would go by as if it
+    had crashed, and none without a token."""
+    machine.http_only("--max-hints", "7")
+    machine.json("set", "c", "one", "v", "--global")
+    stop(machine)
+    stored = config.read_stored(machine.runtime)
+    looking = machine.serve("--max-hints", "9", "--no-auth")
+    looking.initialize()
+    looking.quit()
+    eventually(machine.lock_is_free, "it has left")
+    assert stored is not None and stored.values["max_hints"] == "7"
+    after = config.read_stored(machine.runtime)
+    assert after is not None and not after.is_starting and "auth" not in after.values
 
 
 def test_private_projects_of_the_session(machine: Machine) -> None:
@@ -357,27 +468,6 @@ def test_stored_settings_are_read_by_hooks(make_machine: Callable[..., Machine])
     machine = make_machine()
     machine.http_only(NUDGE_DB=str(machine.base / "elsewhere.db"))
     assert config.database_file(machine.environ) == str(machine.base / "elsewhere.db")
-
-
-def test_a_command_says_which_settings_its_server_does_not_take(machine: Machine) -> None:
-    """It starts the first server of a session: what its environment sets, and how to apply it, is said once. A hook
-    says nothing."""
-    config_file = machine.base / "config.toml"
-    config_file.write_text(f"port = {machine.environ.pop('NUDGE_PORT')}\n")
-    machine.environ |= {"NUDGE_CONFIG": str(config_file), "NUDGE_MAX_HINTS": "77"}
-    del machine.environ["NUDGE_LOG_LEVEL"]
-    machine.store_settings({})
-    shutil.rmtree(machine.runtime)
-    first = machine.cli("set", "--global", "shop", "test", "make test")
-    assert first.returncode == 0 and "max_hints" not in machine.json("status")["settings"]
-    assert "Not taken: NUDGE_MAX_HINTS=77 (the server has 5000)" in first.stderr and "serve --daemon" in first.stderr
-    assert machine.cli("get", "shop", "test").stderr == ""
-    machine.cli("stop", "--forget")
-    eventually(lambda: not machine.pids(), "the server is gone")
-    shutil.rmtree(machine.runtime)
-    event = {"session_id": "s", "cwd": str(machine.base), "hook_event_name": "SessionStart", "source": "startup"}
-    recorded = machine.cli("record", stdin=json.dumps(event))
-    assert recorded.returncode == 0 and recorded.stderr == ""
 
 
 def test_status_names_unknown_settings(machine: Machine) -> None:

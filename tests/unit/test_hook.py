@@ -49,7 +49,7 @@ def runtime() -> Iterator[str]:
 def started(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The directories in which a server would have been started; none is."""
     made: list[str] = []
-    monkeypatch.setattr(spawn, "start_server", made.append)
+    monkeypatch.setattr(spawn, "start_server", lambda directory, _for_new: made.append(directory))
     return made
 
 

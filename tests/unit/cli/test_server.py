@@ -326,12 +326,14 @@ def test_serve_passes_its_flags(nudge: Nudge, monkeypatch: pytest.MonkeyPatch) -
     """Every flag reaches the role, whose exit code is ours."""
     seen = served(monkeypatch)
     flags = "--http --daemon --detach --no-auth --tools all --no-secret-guard --max-hints 10 --successor g1"
+    flags += ' --for-new-session {"db":"/x.db"}'
     assert nudge("-p", "9000", "serve", *flags.split()).code == 7
     assert vars(seen[0]) == {
         "http_only": True,
         "daemon": True,
         "detach": True,
         "successor": "g1",
+        "for_new": {"db": "/x.db"},
         "flags": {"port": "9000", "auth": "0", "tools": "all", "secret_guard": "0", "max_hints": "10"},
     }
 
