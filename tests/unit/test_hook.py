@@ -548,7 +548,7 @@ def test_a_server_that_cannot_be_started_is_no_failure(
 ) -> None:
     """The next command tries again."""
 
-    def fail(_: str) -> None:
+    def fail(*_: object) -> None:
         raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
 
     monkeypatch.setattr(spawn, "start_server", fail)
