@@ -175,6 +175,16 @@ def read_repo(folder: str) -> tuple[str | None, str | None, str | None]:
     return repo, _branch(git_dir), folder.removesuffix(below) if folder.endswith(below) else top
 
 
+def find_git_dir(folder: str) -> str | None:
+    """Return the git directory of the work tree that `folder` is in; None without one, or where a work tree only claims
+    it."""
+    try:
+        found = _find_git_dir(os.path.realpath(folder))
+    except (OSError, ValueError):
+        return None
+    return found[1] if found is not None and found[2] else None
+
+
 def _find_git_dir(folder: str) -> tuple[str, str, bool] | None:
     """Return the top of the work tree that `folder` is in, its git directory, and whether that one says which
     repository it is. A bare repository is both.

@@ -101,6 +101,18 @@ def cut_at_sentence(text: str, most: int) -> str:
     return text[: end + 1] if end >= most // 2 else text
 
 
+def unwrap_command(prompt: str) -> str:
+    """Return the slash command that the user typed, where a client wrapped it in tags; any other prompt as it is."""
+    if not prompt.lstrip().startswith("<command-"):
+        return prompt
+    parts = (_between(prompt, f"<command-{part}>", f"</command-{part}>") for part in ("name", "args"))
+    return " ".join(filter(None, parts)) or prompt
+
+
+def _between(text: str, begin: str, end: str) -> str:
+    return text.partition(begin)[2].partition(end)[0].strip()
+
+
 def quote(text: str, most: int) -> str:
     """Return `single_line` in double quotes, which the text cannot close."""
     return _in_quotes(single_line(text, most))

@@ -6,10 +6,10 @@ A transcript is a file of JSON lines in an undocumented format: what is not reco
 from __future__ import annotations
 
 import json
-import re
 from datetime import datetime
 
 from nudge import limits
+from nudge.text import unwrap_command
 from nudge.thin_json import text_of
 
 TYPE_CHECKING = False
@@ -171,7 +171,7 @@ class Transcript:
         identity = text_of(entry, "promptId") or text_of(entry, "uuid")
         prompt = {**_common(entry), "hook_event_name": "UserPromptSubmit", "prompt_id": identity}
         if text.lstrip().startswith(_COMMAND):
-            self._command = (start, HookEvent(at, {**prompt, "prompt": _command_line(text)}))
+            self._command = (start, HookEvent(at, {**prompt, "prompt": unwrap_command(text)}))
         else:
             yield HookEvent(at, {**prompt, "prompt": text})
 
@@ -228,12 +228,6 @@ def _text(content: Any) -> str:
     return "\n".join(
         text_of(block, "text") for block in blocks if isinstance(block, dict) and block.get("type") == "text"
     )
-
-
-def _command_line(text: str) -> str:
-    """What the user typed, from the tags that the client wraps it in."""
-    matches = (re.search(rf"<command-{part}>(.*?)</command-{part}>", text, re.DOTALL) for part in ("name", "args"))
-    return " ".join(match[1].strip() for match in matches if match).strip()
 
 
 def _seconds(timestamp: Any) -> float | None:

@@ -18,6 +18,7 @@ from nudge.history.observations import (
     patched_files,
 )
 from nudge.history.redact import PRIVATE, redact_event, redact_start
+from nudge.text import unwrap_command
 from nudge.thin_json import text_of
 
 TYPE_CHECKING = False
@@ -106,6 +107,7 @@ def _read_prompt(payload: Mapping[str, Any]) -> Observation | None:
     prompt = text_of(payload, "prompt")
     for name in payload.get("prompt_blocks", ()):
         prompt = _remove_blocks(name, prompt)
+    prompt = unwrap_command(prompt)
     return (
         Observation("user_prompt", redact_start(prompt, limits.MAX_PROMPT_CHARS) or PRIVATE) if prompt.strip() else None
     )

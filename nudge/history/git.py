@@ -29,6 +29,9 @@ _WITHOUT_EFFECT = {
     "push": r"\s(?:--dry-run|-n|--help|-h)\b",
 }
 
+# The first line of a message on the command line, which `git commit -q` does not print.
+_MESSAGE = r"""\bcommit\b[^;&|\n]*?\s(?:-[a-zA-Z]*m\s*|--message(?:=|\s+))("(?:[^"\\\n]|\\.)*|'[^'\n]*|[^\s"';&|]+)"""
+
 _COMMITTED = r"(?m)^\[([^\]\n]{1,256}?)(?: \(root-commit\))? ([0-9a-f]{4,64})\] (.*)$"
 _CHANGED = r"(\d+) files? changed(?:, (\d+) insertions?\(\+\))?(?:, (\d+) deletions?\(-\))?"
 _DONE_NOTHING = (
@@ -58,6 +61,8 @@ def read(command: str, output: str, *, succeeded: bool) -> GitAction | None:
     likely = succeeded and "<<" not in command and "||" not in command and not re.search(_DONE_NOTHING, output)
     pushed = _push(output) if "push" in verbs else {}
     if "commit" in verbs and ((committed := _commit(output)) or likely):
+        if "subject" not in committed and (message := re.search(_MESSAGE, command)):
+            committed |= {"subject": redact_start(_unquoted(message[1]), limits.MAX_LABEL_CHARS)}
         return GitAction("git_commit", _with_push(committed, pushed))
     return GitAction("git_push", pushed) if pushed or ("push" in verbs and likely) else None
 
@@ -75,6 +80,10 @@ def _has_effect(verb: str, arguments: str) -> bool:
     """Whether the arguments have no option that makes it a dry run. Quoted arguments, such as a commit message, are
     not searched."""
     return not re.search(_WITHOUT_EFFECT[verb], re.sub(_QUOTED, "''", arguments))
+
+
+def _unquoted(text: str) -> str:
+    return re.sub(r"\\(.)", r"\1", text[1:]) if text[0] == '"' else text.removeprefix("'")
 
 
 def _with_push(committed: dict[str, Any], pushed: dict[str, Any]) -> dict[str, Any]:

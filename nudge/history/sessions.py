@@ -16,20 +16,24 @@ from nudge.history.failed_tests import find_failed
 from nudge.history.observations import COMMAND_TYPES, FAILURE, FILE_CHANGES, NOT_ACTIONS, UNFAILED_COMMANDS
 from nudge.history.problems import error_line, find_problem, has_findings, outcome_of
 from nudge.history.shell import split_commands
+from nudge.history.work_tree import WorkTree
 from nudge.programs import FORMATTERS, JOB_PROGRAMS, LINT_TARGETS, LINTERS
+from nudge.text import unwrap_command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from typing import Any
 
     from nudge.history.event import SqlConnection
+    from nudge.history.work_tree import Commit
 
 _WHOLE_PROGRAMS = LINTERS | FORMATTERS
 _WHOLE_SCRIPTS = LINT_TARGETS | {"format", "fmt"}
 _SELECTING_OPTIONS = frozenset(("-k", "-t", "-run", "--run", "--grep", "--filter", "--tests"))
 _LEAST_WORDS = 4  # of a prompt or of last words that are told
 _FIRST_IDEOGRAPHIC = "\u2e80"
+_SAME_COMMIT = 5  # seconds between a commit and the event that reports it
 _WIP = re.compile(r"\W*wip\b", re.IGNORECASE)
 # The user's prompts that led to an action, which `yes` and `thanks` do not.
 _INTENTS = (
@@ -140,7 +144,7 @@ def intent_of(connection: SqlConnection, session_id: str) -> str | None:
         f"SELECT content {_INTENTS} ORDER BY timestamp, id LIMIT 1",
         (session_id, *NOT_ACTIONS),
     ).fetchone()
-    return " ".join(row[0].split())[: limits.INTENT_CHARS] if row else None
+    return " ".join(unwrap_command(row[0]).split())[: limits.INTENT_CHARS] if row else None
 
 
 def _last_words_of(connection: SqlConnection, session_id: str) -> str:
@@ -253,6 +257,7 @@ class SessionRow:
     in a later session, `uncommitted` the files of its clone that it changed after its last commit."""
 
     __slots__ = (
+        "_committed",
         "_has_acted",
         "_is_described",
         "_told_intents",
@@ -290,8 +295,12 @@ class SessionRow:
         changes = [change for change in _latest_changes(connection, self.id) if change.id not in left_out]
         self.files = [change.content for change in changes]
         self._has_acted = _has_acted(connection, self.id)
-        self.commit = _last_commit(connection, self.id, left_out)
-        self.uncommitted = [change.content for change in changes if self._is_uncommitted(change)]
+        tree = WorkTree(self.clone)
+        commits = tree.read_commits()
+        self.commit = _last_commit(connection, self.id, left_out, commits)
+        self._committed = commits[-1].timestamp if commits else 0
+        foreign = _commits_of_others(connection, self) if changes else {}
+        self.uncommitted = [change.content for change in changes if self._is_uncommitted(change, tree, foreign)]
         failures = (failed for failed in _failing_jobs(connection, self.id) if failed.id not in left_out)
         self.failing = next((failed for failed in failures if not passes.has_later(self.project, failed)), None)
         words = "" if left_out else _last_words_of(connection, self.id)
@@ -326,13 +335,24 @@ class SessionRow:
     @property
     def is_unfinished(self) -> bool:
         """Whether it left something to do: a failing job, a change without a commit, or a commit called wip."""
-        is_wip = self.commit is not None and _WIP.match(self.commit.content) is not None
-        return self.failing is not None or bool(self.uncommitted) or is_wip
+        return self.failing is not None or bool(self.uncommitted) or self._is_wip
 
-    def _is_uncommitted(self, change: SessionEntry) -> bool:
+    @property
+    def _is_wip(self) -> bool:
+        """Whether its last commit is called wip, and nobody has committed since."""
+        commit = self.commit
+        return commit is not None and _WIP.match(commit.content) is not None and self._committed <= commit.timestamp
+
+    def _is_uncommitted(self, change: SessionEntry, tree: WorkTree, foreign: Mapping[str, int]) -> bool:
+        """Whether a change is in no commit, of this session or of anybody else; `foreign` are the last commits of other
+        sessions that changed the same files."""
         if self.clone and not is_below(change.content, self.clone):
             return False
-        return self.commit is None or (change.timestamp, change.id) > (self.commit.timestamp, self.commit.id)
+        if self.commit is not None and (change.timestamp, change.id) <= (self.commit.timestamp, self.commit.id):
+            return False
+        if (is_modified := tree.is_modified(change.content)) is not None:
+            return is_modified or (self._committed <= change.timestamp and os.path.lexists(change.content))
+        return foreign.get(change.content, 0) <= change.timestamp
 
     def is_on_branch(self, place: Place) -> bool:
         """Whether it was on the branch of the place, or either branch is not known."""
@@ -390,7 +410,8 @@ def _latest_intents(connection: SqlConnection, session_id: str) -> list[SessionE
         f"SELECT id, timestamp, content {_INTENTS} ORDER BY timestamp DESC, id DESC LIMIT ?",
         (session_id, *NOT_ACTIONS, limits.TOLD_PROMPTS_READ),
     )
-    return [SessionEntry(*row) for row in rows][::-1]
+    entries = [SessionEntry(identity, timestamp, unwrap_command(content)) for identity, timestamp, content in rows]
+    return entries[::-1]
 
 
 def _latest_changes(connection: SqlConnection, session_id: str) -> list[SessionEntry]:
@@ -415,7 +436,22 @@ def _has_acted(connection: SqlConnection, session_id: str) -> bool:
     )
 
 
-def _last_commit(connection: SqlConnection, session_id: str, left_out: Collection[int]) -> SessionEntry | None:
+def _commits_of_others(connection: SqlConnection, session: SessionRow) -> dict[str, int]:
+    """The time of the last commit of another session for each file that it had changed before."""
+    rows = connection.execute(
+        "SELECT changed.file_path, max(made.timestamp) FROM observations AS made JOIN observations AS changed ON"
+        " changed.session_id = made.session_id AND (changed.timestamp, changed.id) < (made.timestamp, made.id)"
+        f" WHERE made.obs_type = 'git_commit' AND made.timestamp > ? AND made.session_id <> ? AND +made.clone IS ?"
+        f" AND +changed.obs_type IN ({placeholders(FILE_CHANGES)})"
+        " AND changed.file_path IN (SELECT value FROM json_each(?)) GROUP BY changed.file_path",
+        (session.last, session.id, session.clone, *FILE_CHANGES, json.dumps(session.files)),
+    )
+    return dict(rows.fetchall())
+
+
+def _last_commit(
+    connection: SqlConnection, session_id: str, left_out: Collection[int], commits: Sequence[Commit]
+) -> SessionEntry | None:
     row = connection.execute(
         "SELECT id, timestamp, content, metadata FROM observations WHERE session_id = ? AND +obs_type = 'git_commit'"
         " AND id NOT IN (SELECT value FROM json_each(?)) ORDER BY timestamp DESC, id DESC LIMIT 1",
@@ -423,8 +459,19 @@ def _last_commit(connection: SqlConnection, session_id: str, left_out: Collectio
     ).fetchone()
     if row is None:
         return None
-    subject = json.loads(row[3]).get("subject")
+    metadata = json.loads(row[3])
+    subject = metadata.get("subject") or _logged_subject(commits, row[1], str(metadata.get("commit") or ""))
     return SessionEntry(row[0], row[1], str(subject or row[2]))
+
+
+def _logged_subject(commits: Sequence[Commit], timestamp: int, hash: str) -> str | None:
+    """The subject that git's log has for a commit of which the session's history has none (`git commit -q`): by its
+    hash, or else by its time."""
+    for commit in reversed(commits):
+        is_same = commit.hash.startswith(hash) if hash else abs(commit.timestamp - timestamp) <= _SAME_COMMIT
+        if is_same:
+            return commit.subject
+    return None
 
 
 # Failing jobs
