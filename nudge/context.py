@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 OS_NAMES = ("linux", "darwin", "windows")
+_OF_CWD = frozenset(("repo", "branch", "project"))  # what a directory says
 
 _PLATFORMS = {"linux": "linux", "darwin": "darwin", "win32": "windows", "cygwin": "windows"}
 
@@ -63,16 +64,33 @@ class Context:
                 setattr(context, name, parse(value, f"{field}.{name}"))
         return context
 
-    def with_defaults(self, defaults: Context) -> Context:
-        """This context, with unknown fields taken from `defaults`."""
-        if defaults is NO_CONTEXT:
-            return self
-        fields = defaults.to_wire()
-        return Context(**{**fields, **self.to_wire()}) if fields else self
+    def located(self, caller: Context) -> Context:
+        """The place that a call is about: this context, which the call names, completed by its caller's.
+
+        What is named counts, also where the directory says something else. A repo, branch or project that nobody names
+        is that of the directory, if it is on this machine; the caller's own belong to the caller's directory only. This
+        is decided here for every interface."""
+        is_elsewhere = self.cwd not in (None, caller.cwd)
+        known = {name: value for name, value in caller.to_wire().items() if not (is_elsewhere and name in _OF_CWD)}
+        if self.repo is not None:
+            known.pop("project", None)
+        known |= self.to_wire()
+        cwd = known.get("cwd")
+        if cwd is not None and not ("repo" in known and "branch" in known) and os.path.isdir(cwd):
+            repo, branch, _ = read_repo(cwd)
+            known = {"repo": repo, "branch": branch, **known}
+        if "project" not in known:
+            known["project"] = project_of(known.get("repo"), cwd)
+        return Context(**known)
 
     def to_wire(self) -> dict[str, Any]:
         """The fields that are known."""
         return {name: value for name in _PARSERS if (value := getattr(self, name)) is not None}
+
+    def with_env(self, env: Mapping[str, str | None]) -> Context:
+        """This context with these variables as its environment; None stands for one that is not set."""
+        known = {name: value for name, value in env.items() if value is not None}
+        return Context(**{**self.to_wire(), "env": known})
 
 
 NO_CONTEXT = Context()
@@ -183,14 +201,12 @@ def working_directory() -> str | None:
     return logical if logical != cwd and is_absolute(logical) and is_same_file(logical, cwd) else cwd
 
 
-def caller_cwd(explicit: str | None, project: str | None = None) -> str | None:
-    """The caller's directory: an explicit argument, else the project that its client names, else this process's own. A
-    relative argument starts at one of the others."""
-    implied = project or working_directory()
-    chosen = explicit or implied
-    if chosen and not is_absolute(chosen):
-        chosen = f"{implied}/{chosen}" if implied else None
-    return to_posix(chosen) if chosen else None
+def caller_cwd(named: str | None) -> str | None:
+    """The caller's directory: the one that is named, else this process's own, where a relative one starts."""
+    if named and is_absolute(named):
+        return to_posix(named)
+    here = working_directory()
+    return to_posix(f"{here}/{named}" if named else here) if here else None
 
 
 def requested_env(environ: Mapping[str, str], names: Iterable[str]) -> dict[str, str | None]:

@@ -328,12 +328,12 @@ def delete(invocation: Invocation, component: str, key: str | None, yes: bool, *
     Without KEY, all hints of the component are deleted, after confirmation."""
     component, key = plain.split_name(component, key)
     if key is None:
-        if plain.is_scope_given(scope_options):
+        if plain.scope_params(scope_options) is not None:
             raise Usage("missing KEY")
         return _delete_component(invocation, component, yes=yes)
     fields: dict[str, Any] = {"component": component, "key": key}
-    if plain.is_scope_given(scope_options):
-        fields["scope"] = plain.scope_params(scope_options)[0]
+    if (scope := plain.scope_params(scope_options)) is not None:
+        fields["scope"] = scope
     elif not yes and can_ask() and not _confirm_variants(invocation, component, key):
         invocation.console.note("nothing was deleted")
         return EXIT_REFUSED

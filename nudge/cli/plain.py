@@ -198,23 +198,15 @@ def _is_sendable(name: str, value: Any) -> bool:
     return True
 
 
-def scope_params(options: Mapping[str, Any]) -> tuple[dict[str, Any] | None, bool]:
-    """Return the scope that the options name, and whether its repo is the one of the current directory by default.
-
-    Conditions keep that repo unless --scope-repo names others or --global says any. None: no repo, and no option."""
+def scope_params(options: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the scope that the options name; None without any. The server adds the repo of the current directory,
+    unless --scope-repo names others or --global says any."""
     scope = _conditions(options)
-    if options.get("everywhere"):
-        if "repo" in scope:
-            raise Usage("--global and --scope-repo exclude each other", "leave one out")
-        return scope, False
-    repo = None if "repo" in scope else context.resolve().repo
-    if repo is not None:
-        return {**scope, "repo": repo}, True
-    return scope or None, False
-
-
-def is_scope_given(options: Mapping[str, Any]) -> bool:
-    return bool(options.get("everywhere") or _conditions(options))
+    if not options.get("everywhere"):
+        return scope or None
+    if "repo" in scope:
+        raise Usage("--global and --scope-repo exclude each other", "leave one out")
+    return {**scope, "repo": []} if scope else {}
 
 
 def _conditions(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -315,14 +307,15 @@ def _about_lines(styler: Styler, hint: dict[str, Any]) -> Iterator[str]:
 
 def set_hint(invocation: Invocation, component: str, key: str, value: str, **options: Any) -> int:
     """Save a hint. Without a scope it applies to the repo of the current directory, if there is one."""
-    scope, is_default = scope_params(options)
+    scope = scope_params(options)
     params: dict[str, Any] = {"component": component, "key": key, "value": _typed_value(value, options)}
     params["meta"] = _meta(options, scope)
     if options.get("if_match_version") is not None:
         params["if_match_version"] = options["if_match_version"]
     result = invocation.call("nudge.set_hint", params)
     console = invocation.console
-    console.result(result, _set_lines(console.styler, component, key, result, is_default_repo=is_default))
+    is_default_repo = "repo" in output.hint_scope(result["hint"]) and "repo" not in (scope or {})
+    console.result(result, _set_lines(console.styler, component, key, result, is_default_repo=is_default_repo))
     return EXIT_OK
 
 

@@ -102,6 +102,16 @@ def parse_scope(raw: object, field: str = "meta.scope") -> Scope:
     return scope_of(scope)
 
 
+def default_scope(scope: object, repo: str | None) -> object:
+    """Return the scope of a hint that is set, as its caller gave it, with the caller's repo where it names none: agents
+    in two repos must not overwrite each other's hints. An empty scope means everywhere, and `repo: []` any repo. Every
+    interface gets its default here; what is not an object is for `parse_scope` to refuse."""
+    if repo is None or not isinstance(scope, dict | None) or scope == {}:
+        return scope
+    given = scope or {}
+    return given if given.get("repo") is not None else {**given, "repo": repo}
+
+
 # The normal form
 
 

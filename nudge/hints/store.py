@@ -155,6 +155,13 @@ class HintStore:
             raise Invalid(rule + "; ".join(map(describe_scope, scopes)), field="scope", scopes=scopes)
         return _credit(variants[0], credit, project, now)
 
+    def has_variant(self, now: float, component: object, key: object, scope: object) -> bool:
+        try:
+            self._variant(now, component, key, scope, EVERYTHING)
+        except NotFound:
+            return False
+        return True
+
     def _variant(self, now: float, component: object, key: object, scope: object, visible: Visibility) -> Hint:
         name, label = parse_name(component, "component"), parse_name(key, "key")
         scope_key = parse_scope(scope, "scope").key

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
-from nudge.usecases.call import UNLISTED
+from nudge.usecases.call import UNLISTED, Params
 
 Effect = Literal["read", "write", "delete"]
 """What an operation does to what is stored: nothing; add to it, or save a newer version of the one thing that the call
@@ -30,7 +30,7 @@ class Operation:
     tool: str
     group: Group
     summary: str
-    params: type[BaseModel]
+    params: type[Params]
     result: type[BaseModel]
     run: Callable[..., Awaitable[Any]]
     effect: Effect

@@ -232,15 +232,10 @@ class Proxy:
 
 def caller_context(message: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Any]:
     """Return the context of the caller of one message. It is resolved for each message: the branch may change while the
-    process lives."""
+    process lives. A context among the arguments is for the server."""
     params = message.get("params")
-    params = params if isinstance(params, dict) else {}
-    arguments = params.get("arguments")
-    explicit = arguments.get("context") if isinstance(arguments, dict) else None
-    cwd = explicit.get("cwd") if isinstance(explicit, dict) else None
-    project = registry.call_directory(environ, params.get("_meta"))
-    where = context.caller_cwd(cwd if isinstance(cwd, str) else None, project)
-    return context.resolve(where).to_wire()
+    meta = params.get("_meta") if isinstance(params, dict) else None
+    return context.resolve(registry.call_directory(environ, meta)).to_wire()
 
 
 def _utf8(text: str) -> str:

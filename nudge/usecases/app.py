@@ -20,7 +20,7 @@ from hashlib import blake2b
 from itertools import chain
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import ConfigDict
 
 from nudge import limits
 from nudge.clock import boot_seconds
@@ -53,7 +53,7 @@ class OperationLike(Protocol):
     """What the application needs of an entry of the table."""
 
     @property
-    def params(self) -> type[BaseModel]: ...
+    def params(self) -> type[Params]: ...
     @property
     def effect(self) -> str: ...
     @property
@@ -124,6 +124,7 @@ class App:
             raise ParamsNotObject("Invalid params: must be an object")
         self.calls += 1
         parsed = parse_params(operation.params, params)
+        call = call.located(parsed.place())
         if operation.effect == "read":
             return await operation.run(self, parsed, call)
         _refuse_late(call)

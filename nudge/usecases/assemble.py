@@ -12,7 +12,6 @@ from pydantic import Field
 
 from nudge import limits
 from nudge.clock import ago
-from nudge.context import Context
 from nudge.hints.fields import search_text
 from nudge.history import facts, projects
 from nudge.history.digest_lines import hint_value_text, reason_text, short_name
@@ -71,7 +70,7 @@ async def assemble_context(app: App, params: AssembleContext, call: Call) -> Any
     """Return the best there is for the question, as much as fits: unlike a hook, whoever asks wants an answer. The
     notes are those that `memory_recall` finds; they are not touched."""
     types = list(dict.fromkeys(params.context_types or _TITLES))
-    visible, now = await visible_to(app, call, params), app.now()
+    visible, now = visible_to(app, call), app.now()
     sections = {kind: await _hints(app, params, call) if kind == "hints" else [] for kind in types}
 
     def read(connection: sqlite3.Connection) -> None:
@@ -167,7 +166,7 @@ async def _hints(app: App, params: AssembleContext, call: Call) -> list[Line]:
     """Hints that are eligible here and have words of the question, those with the most of them first. A secret is named
     without its value."""
     names = app.session.store.env_names()
-    context = call.merge_context(Context.parse(params.context), names)
+    context = call.with_variables(call.context, names)
     result = await app.in_slices(app.session.store.query(app.now(), context=context, limit=limits.MAX_QUERY_LIMIT))
     found: list[tuple[int, Line, dict[str, Any]]] = []
     for hit in result["hints"]:

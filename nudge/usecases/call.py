@@ -13,17 +13,16 @@ A resumed session has a new process, and its own id in both places.
 
 from __future__ import annotations
 
-import os
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
 
 from nudge import limits
 from nudge.clients import registry
-from nudge.context import NO_CONTEXT, Context, resolve
+from nudge.context import NO_CONTEXT, Context
 from nudge.core.visibility import VARIABLES, Visibility
 from nudge.errors import Invalid
 from nudge.text import to_unicode
@@ -49,15 +48,6 @@ class EnvNeeded(Exception):
     def __init__(self, names: frozenset[str]) -> None:
         super().__init__()
         self.names = sorted(names)
-
-
-def _located(given: Context, merged: Context) -> Context:
-    """Complete a given directory of this machine with its own repo and branch, unless those are given too: the caller's
-    belong to another directory."""
-    if given.cwd is None or (given.repo, given.branch) != (None, None) or not os.path.isdir(given.cwd):
-        return merged
-    here = resolve(given.cwd)
-    return Context(**{**merged.to_wire(), "repo": here.repo, "branch": here.branch})
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,19 +76,17 @@ class Call:
     fingerprint: str | None = None
     """Hash of operation and parameters, set by the application: a `once` key must not be reused for another call."""
 
-    @property
-    def scopes_to_repo(self) -> bool:
-        """Whether a hint without a scope gets the caller's repo: agents in two repos must not overwrite each other."""
-        return self.door in ("cli", "mcp")
+    def located(self, named: Context) -> Call:
+        """This call at the place that its parameters name; see `Context.located`."""
+        if named is self.context is NO_CONTEXT:
+            return self
+        return replace(self, context=named.located(self.context))
 
-    def merge_context(self, given: Context, env_names: frozenset[str]) -> Context:
-        """The parameters' context, completed by the caller's own; raises EnvNeeded when `env_names` are not known
-        yet."""
-        merged = _located(given, given.with_defaults(self.context))
-        values = self.env_values(env_names) if env_names and merged.env is None else None
-        if values is not None:
-            merged.env = {name: value for name, value in values.items() if value is not None}
-        return merged
+    def with_variables(self, context: Context, names: frozenset[str]) -> Context:
+        """The context with the caller's values of these variables, unless it has an environment; raises EnvNeeded when
+        they are not known yet."""
+        values = self.env_values(names) if names and context.env is None else None
+        return context if values is None else context.with_env(values)
 
     def env_values(self, names: frozenset[str]) -> dict[str, str | None] | None:
         """The caller's values of these variables, or None when it cannot be asked; raises EnvNeeded when it can."""
@@ -127,10 +115,9 @@ Project = Annotated[
 class Params(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, defer_build=True)
 
-    def caller_context(self, call: Call) -> Context:
-        """Where the caller is: what its parameter `context` says, completed by what the interface knows."""
-        given = getattr(self, "context", None)
-        return Context.parse(given).with_defaults(call.context) if isinstance(given, dict) else call.context
+    def place(self) -> Context:
+        """Where the caller is, by its parameters. `App.execute` completes it: operations read `Call.context`."""
+        return NO_CONTEXT
 
 
 class Result(BaseModel):
@@ -141,10 +128,16 @@ class NoParams(Params):
     pass
 
 
+UnlistedContext = Annotated[dict[str, Any] | None, Field(json_schema_extra={UNLISTED: True})]
+
+
 class InContext(Params):
     """`context` is the caller's, as for hints. Interfaces fill it in, so its schema says no more about it."""
 
     context: dict[str, Any] | None = None
+
+    def place(self) -> Context:
+        return Context.parse(self.context)
 
     def chosen_project(self, visible: Visibility) -> str | None:
         """The parameter `project` when the caller gives it, null for all; otherwise the caller's own."""

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from pydantic import Field, WithJsonSchema
 
 from nudge import limits
-from nudge.context import Context, is_project
+from nudge.context import is_project
 from nudge.core.visibility import Visibility
 from nudge.errors import Invalid
 from nudge.hints import ranking
@@ -73,9 +73,9 @@ class ExplainResult(Result):
 async def explain(app: App, params: Explain, call: Call) -> Any:
     """Explain notes, hints and facts. A request that names nothing, or cannot be searched for, is answered with errors
     in the envelope."""
-    visible = await visible_to(app, call, params)
+    visible = visible_to(app, call)
     request = _ExplainRequest(params, app.now(), visible)
-    variants = [variant for name in request.names for variant in _variants(app, name, params, call, request)]
+    variants = [variant for name in request.names for variant in _variants(app, name, call, request)]
 
     def read(connection: sqlite3.Connection | None) -> dict[str, Any]:
         explanations: list[NoteExplanation] = []
@@ -315,12 +315,12 @@ def _query(params: Explain, errors: list[dict[str, str]]) -> str | None:
     return query
 
 
-def _variants(app: App, name: str, params: Explain, call: Call, request: _ExplainRequest) -> list[_Variant]:
+def _variants(app: App, name: str, call: Call, request: _ExplainRequest) -> list[_Variant]:
     """All variants of a hint: those that apply here by rank, then the others."""
     store, now = app.session.store, request.now
     held = [hint for hint in next(store.find_named(name, now), []) if request.visible.shows_scope(hint.scope.wire)]
     env_names = frozenset(variable for hint in held for variable in hint.scope.env_names)
-    context = call.merge_context(Context.parse(params.context), env_names)
+    context = call.with_variables(call.context, env_names)
     if not held and name != request.query:
         request.unknown_names.append(name)
     checked = [
@@ -358,7 +358,7 @@ class ExplainSearch(Search):
 
 async def explain_search(app: App, params: ExplainSearch, call: Call) -> Any:
     """The observations that `search` finds, in the same order and the same envelope as notes."""
-    now, visible = app.now(), await visible_to(app, call, params)
+    now, visible = app.now(), visible_to(app, call)
 
     def read(connection: sqlite3.Connection) -> dict[str, Any]:
         options = search_options(connection, params, visible)

@@ -13,11 +13,12 @@ from nudge import limits
 from nudge.context import Context, describe_scope
 from nudge.errors import NotFound
 from nudge.hints.model import Hint
+from nudge.hints.scope import default_scope
 from nudge.hints.sync import GUESS_CONFIDENCE, LEARNED_BY, SCANNED_BY, is_guess
 from nudge.text import mask
 from nudge.usecases import freshness
 from nudge.usecases.app import App
-from nudge.usecases.call import Call, ContextParam, Params, Result, SameContext
+from nudge.usecases.call import Call, ContextParam, InContext, Params, Result, SameContext
 from nudge.usecases.visibility import visible_hints
 
 _SCAN_CONFIDENCE = 0.4  # hints that a user or an agent sets count for more
@@ -25,7 +26,7 @@ _META = (
     "{reason, tags[], priority 1-10, confidence 0-1, ttl: 'session' or ISO-8601 such as PT2H, sensitivity:"
     " normal|secret, "
     "scope: {cwd_glob[], repo, branch[], os[], env_required[], env_match{}}}; "
-    "no scope = this repo on stdio, else everywhere; {} = everywhere"
+    "repo = yours unless given, [] = any; scope {} = everywhere"
 )
 _VALUE = (
     "text, or {type: command, cmd, shell?} | {type: path, abs} | {type: template, format, body,"
@@ -38,7 +39,7 @@ class Name(Params):
     key: str
 
 
-class SetHint(Name):
+class SetHint(Name, InContext):
     value: Annotated[
         Any, Field(description=_VALUE, json_schema_extra={"anyOf": [{"type": "string"}, {"type": "object"}]})
     ]
@@ -48,11 +49,11 @@ class SetHint(Name):
     ] = None
 
 
-class GetHint(Name):
+class GetHint(Name, InContext):
     context: ContextParam = None
 
 
-class Query(Params):
+class Query(InContext):
     component: str | None = None
     keys: list[str] | None = None
     tags: Annotated[list[str] | None, Field(description="any of these")] = None
@@ -62,17 +63,17 @@ class Query(Params):
     limit: Annotated[int, Field(ge=1, le=limits.MAX_QUERY_LIMIT)] = limits.DEFAULT_QUERY_LIMIT
 
 
-class DeleteHint(Name):
+class DeleteHint(Name, InContext):
     scope: Annotated[dict[str, Any] | None, Field(description="only this variant")] = None
 
 
-class ListComponents(Params):
+class ListComponents(InContext):
     component: str | None = None
     context: SameContext = None
     offset: Annotated[int, Field(ge=0, description="hints of the component to skip")] = 0
 
 
-class Bump(Name):
+class Bump(Name, InContext):
     delta: Annotated[int, Field(ge=-limits.MAX_BUMP, le=limits.MAX_BUMP)] = 1
     context: SameContext = None
     scope: dict[str, Any] | None = None
@@ -140,34 +141,41 @@ class ScanResult(Result):
 
 
 async def set_hint(app: App, params: SetHint, call: Call) -> Any:
-    basis = await _find_basis(params, call)
-    return await app.once(call, lambda: _set(app, params, call, basis))
+    scope = default_scope((params.meta or {}).get("scope"), call.context.repo)
+    basis = await _find_basis(params.value, scope, call)
+    return await app.once(call, lambda: _set(app, params, scope, basis, call))
 
 
-async def _find_basis(params: SetHint, call: Call) -> dict[str, str] | None:
+async def _find_basis(value: object, scope: object, call: Call) -> dict[str, str] | None:
     """The files that the value names in the caller's clone, as they are now; they are read on another thread."""
-    scope = (params.meta or {}).get("scope")
-    if not freshness.may_name_files(freshness.command_text(params.value)):
+    if not freshness.may_name_files(freshness.command_text(value)):
         return None
-    repo = call.context.repo if scope is None else scope.get("repo") if isinstance(scope, dict) else None
-    return await asyncio.to_thread(freshness.find_basis_of_hint, params.value, repo, call.context, call.door)
+    repo = scope.get("repo") if isinstance(scope, dict) else None
+    return await asyncio.to_thread(freshness.find_basis_of_hint, value, repo, call.context, call.door)
 
 
-async def _set(app: App, params: SetHint, call: Call, basis: dict[str, str] | None) -> Any:
-    meta, is_default_scope = _with_repo_scope(_with_author(params.meta, call), call)
+async def _set(app: App, params: SetHint, scope: object, basis: dict[str, str] | None, call: Call) -> Any:
+    meta, given = _with_author(params.meta, call), (params.meta or {}).get("scope")
     decision = app.session.store.decide_set(
-        app.now(), params.component, params.key, params.value, meta, params.if_match_version, basis
+        app.now(),
+        params.component,
+        params.key,
+        params.value,
+        meta if scope is None else {**(meta or {}), "scope": scope},
+        params.if_match_version,
+        basis,
     )
-    if call.door == "mcp":
-        decision.result["note"] = _set_note(app, decision.result["hint"], is_default_scope)
+    if call.door == "mcp" or (scope != given and call.door != "cli"):
+        decision.result["note"] = _set_note(app, decision.result["hint"], given, scope)
     elif call.door == "cli" and app.session.log is None:
         decision.result["note"] = f"kept {_lifetime(app, decision.result['hint'])}"
     return app.commit(decision, call)
 
 
-def _set_note(app: App, hint: dict[str, Any], is_default_scope: bool) -> str:
-    """The note for an agent: the whole scope, and how long the hint lives."""
-    widen = "; pass meta.scope {} for everywhere" if is_default_scope else ""
+def _set_note(app: App, hint: dict[str, Any], given: object, scope: object) -> str:
+    """The note for an agent: the whole scope, how to widen it if the repo is a default, and how long the hint lives."""
+    default = "pass repo: [] in meta.scope for any repo" if given else "pass meta.scope {} for everywhere"
+    widen = "" if scope == given else f"; {default}"
     return f"scope: {describe_scope(hint['meta'].get('scope'))}{widen}; kept {_lifetime(app, hint)}"
 
 
@@ -184,18 +192,19 @@ def _with_author(meta: dict[str, Any] | None, call: Call) -> dict[str, Any] | No
     return {**author, **given}
 
 
-def _with_repo_scope(meta: dict[str, Any] | None, call: Call) -> tuple[dict[str, Any] | None, bool]:
-    """A hint without a scope belongs to the caller's repo, if it has one; `scope: {}` means everywhere."""
-    repo = call.context.repo
-    if not call.scopes_to_repo or repo is None or (meta is not None and meta.get("scope") is not None):
-        return meta, False
-    return {**(meta or {}), "scope": {"repo": repo}}, True
+def _named_scope(app: App, params: DeleteHint | Bump, call: Call) -> object:
+    """The scope of the variant that the caller names: what `set` makes of the same scope here or, where there is no
+    such variant, the scope as it is."""
+    if params.scope is None:
+        return None
+    named = (params.component, params.key, default_scope(params.scope, call.context.repo))
+    return named[-1] if app.session.store.has_variant(app.now(), *named) else params.scope
 
 
 async def get_hint(app: App, params: GetHint, call: Call) -> Any:
     store = app.session.store
-    context = call.merge_context(Context.parse(params.context), store.env_names(params.component, params.key))
-    visible = await visible_hints(app, call, params)
+    context = call.with_variables(call.context, store.env_names(params.component, params.key))
+    visible = visible_hints(app, call)
     steps = store.get(app.now(), params.component, params.key, context, visible)
     result = await _or_previous(app, app.in_slices(steps))
     if "basis" in result:
@@ -225,7 +234,7 @@ async def _or_previous(app: App, answer: Awaitable[Any]) -> Any:
 
 async def query(app: App, params: Query, call: Call) -> Any:
     store = app.session.store
-    context = call.merge_context(Context.parse(params.context), store.env_names(params.component))
+    context = call.with_variables(call.context, store.env_names(params.component))
     if params.text is not None and params.regex is not None:
         await app.in_slices(store.index_words())
     steps = store.query(
@@ -237,7 +246,7 @@ async def query(app: App, params: Query, call: Call) -> Any:
         regex=params.regex,
         context=context,
         limit=params.limit,
-        visible=await visible_hints(app, call, params),
+        visible=visible_hints(app, call),
     )
     result = await (app.in_slices(steps) if params.regex is None else app.in_thread(steps))
     store.mark_returned(result["hints"], app.now())
@@ -259,16 +268,16 @@ async def bump(app: App, params: Bump, call: Call) -> Any:
 
 async def _bump(app: App, params: Bump, call: Call) -> Any:
     store = app.session.store
-    context = call.merge_context(Context.parse(params.context), store.env_names(params.component, params.key))
+    context = call.with_variables(call.context, store.env_names(params.component, params.key))
     steps = store.decide_bump(
         app.now(),
         params.component,
         params.key,
         context,
         params.delta,
-        scope=params.scope,
+        scope=_named_scope(app, params, call),
         only_here=params.context is not None,
-        visible=await visible_hints(app, call, params),
+        visible=visible_hints(app, call),
     )
     decision = await app.in_slices(steps)
     return app.commit(decision, call)
@@ -279,8 +288,9 @@ async def delete_hint(app: App, params: DeleteHint, call: Call) -> Any:
 
 
 async def _delete(app: App, params: DeleteHint, call: Call) -> Any:
-    visible = await visible_hints(app, call, params)
-    decision = app.session.store.decide_delete(app.now(), params.component, params.key, params.scope, visible=visible)
+    visible = visible_hints(app, call)
+    scope = _named_scope(app, params, call)
+    decision = app.session.store.decide_delete(app.now(), params.component, params.key, scope, visible=visible)
     return app.commit(decision, call)
 
 
@@ -288,8 +298,8 @@ async def list_components(app: App, params: ListComponents, call: Call) -> Any:
     store = app.session.store
     context = None
     if params.component is not None or params.context is not None:
-        context = call.merge_context(Context.parse(params.context), store.env_names(params.component))
-    visible = await visible_hints(app, call, params)
+        context = call.with_variables(call.context, store.env_names(params.component))
+    visible = visible_hints(app, call)
     result = await app.in_slices(store.list_components(app.now(), params.component, context, params.offset, visible))
     return await _with_previous_note(app, result)
 

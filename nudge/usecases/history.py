@@ -20,7 +20,7 @@ from nudge.security.absolute_paths import normalize_path
 from nudge.storage.database_files import backup_folder, damage_fix, new_backup, write_backup
 from nudge.storage.sqlite import DatabaseDamaged, match_texts, scrub
 from nudge.usecases.app import App
-from nudge.usecases.call import UNLISTED, Call, InContext, Params, Project, ProjectName, Result, Text
+from nudge.usecases.call import UNLISTED, Call, InContext, Params, Project, ProjectName, Result, Text, UnlistedContext
 from nudge.usecases.visibility import visible_to
 
 LAST = "last"
@@ -56,7 +56,7 @@ class Search(InContext):
 class OneProject(InContext):
     """A caller outside of a private project finds its data only when it names the project."""
 
-    context: Annotated[dict[str, Any] | None, _UNLISTED] = None
+    context: UnlistedContext = None
     project: Annotated[ProjectName | None, _UNLISTED] = None
 
 
@@ -195,7 +195,7 @@ class ExportHistoryResult(Result):
 
 
 async def search(app: App, params: Search, call: Call) -> Any:
-    now, visible = app.now(), await visible_to(app, call, params)
+    now, visible = app.now(), visible_to(app, call)
 
     def read(connection: sqlite3.Connection) -> list[dict[str, Any]]:
         options = search_options(connection, params, visible)
@@ -219,7 +219,7 @@ def search_options(connection: sqlite3.Connection, params: Search, visible: Visi
 
 
 async def get_observations(app: App, params: GetObservations, call: Call) -> Any:
-    visible = await visible_to(app, call, params)
+    visible = visible_to(app, call)
 
     def read(connection: sqlite3.Connection) -> list[dict[str, Any]]:
         hidden = projects.find_hidden(connection, visible, params.project)
@@ -231,7 +231,7 @@ async def get_observations(app: App, params: GetObservations, call: Call) -> Any
 
 
 async def timeline(app: App, params: Timeline, call: Call) -> Any:
-    visible = await visible_to(app, call, params)
+    visible = visible_to(app, call)
 
     def read(connection: sqlite3.Connection) -> dict[str, Any]:
         hidden = projects.find_hidden(connection, visible, params.project)
@@ -243,7 +243,7 @@ async def timeline(app: App, params: Timeline, call: Call) -> Any:
 
 
 async def recent_context(app: App, params: RecentContext, call: Call) -> Any:
-    now, visible = app.now(), await visible_to(app, call, params)
+    now, visible = app.now(), visible_to(app, call)
 
     def read(connection: sqlite3.Connection) -> list[dict[str, Any]]:
         project = projects.find(connection, params.chosen_project(visible), visible)
@@ -257,7 +257,7 @@ async def recent_context(app: App, params: RecentContext, call: Call) -> Any:
 
 async def session_trace(app: App, params: SessionTrace, call: Call) -> Any:
     """The session `last` is the last one of the caller's project that is not empty, as at the terminal."""
-    visible = await visible_to(app, call, params)
+    visible = visible_to(app, call)
 
     def read(connection: sqlite3.Connection) -> dict[str, Any]:
         hidden = projects.find_hidden(connection, visible, params.project)
@@ -277,7 +277,7 @@ async def file_history(app: App, params: FileHistory, call: Call) -> Any:
     """Paths are stored absolute and without `..`; a relative one is taken from the caller's directory. A file of a
     repository has one history in all its clones and worktrees."""
     path = os.path.normpath(os.path.join(call.context.cwd or "", params.file_path))
-    visible = await visible_to(app, call, params)
+    visible = visible_to(app, call)
 
     def read(connection: sqlite3.Connection) -> dict[str, Any]:
         where = resolve(os.path.dirname(path))
@@ -292,7 +292,7 @@ async def file_history(app: App, params: FileHistory, call: Call) -> Any:
 
 async def sessions(app: App, params: Sessions, call: Call) -> Any:
     """A private project is hidden unless the caller is in it or names it."""
-    visible = await visible_to(app, call, params)
+    visible = visible_to(app, call)
 
     def read(connection: sqlite3.Connection) -> list[dict[str, Any]]:
         rows = views.sessions(
@@ -312,7 +312,7 @@ async def sessions(app: App, params: Sessions, call: Call) -> Any:
 
 async def export_history(app: App, params: ExportHistory, call: Call) -> Any:
     """One page of the history that the caller may see; `next` is the `after` of the following one."""
-    visible = await visible_to(app, call, params)
+    visible = visible_to(app, call)
 
     def read(connection: sqlite3.Connection) -> dict[str, Any]:
         hidden = projects.find_hidden(connection, visible, params.project)
@@ -333,7 +333,7 @@ def _page(rows: list[dict[str, Any]], limit: int, call: Call) -> list[dict[str, 
 
 
 async def pin(app: App, params: Pin, call: Call) -> Any:
-    visible = await visible_to(app, call, params)
+    visible = visible_to(app, call)
 
     def write(connection: sqlite3.Connection) -> list[int]:
         hidden = projects.find_hidden(connection, visible, params.project)
@@ -350,7 +350,7 @@ async def purge(app: App, params: PurgeParams, call: Call) -> Any:
     returns. The spool is recorded first: its events would come back. At a terminal private projects are included: what
     a user deletes must be gone everywhere."""
     _conditions(app, params, params.project)  # raises for invalid conditions before anything is done
-    visible = EVERYTHING if call.door == "cli" else await visible_to(app, call, params)
+    visible = EVERYTHING if call.door == "cli" else visible_to(app, call)
     waiting = await app.drain()
 
     def read(connection: sqlite3.Connection) -> tuple[str | None, frozenset[str]]:

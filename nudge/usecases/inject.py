@@ -24,14 +24,14 @@ from nudge.memories.ranking import Factors, score
 from nudge.memories.store import get_many
 from nudge.usecases.app import App
 from nudge.usecases.assemble import fitting_lines, lines_about
-from nudge.usecases.call import Call, ContextParam, Params, Result
+from nudge.usecases.call import Call, ContextParam, InContext, Result
 from nudge.usecases.explain import hint_item
 from nudge.usecases.freshness import mark_stale
 from nudge.usecases.session_start import digest_options, hint_rows, stored_lines
 from nudge.usecases.visibility import visible_to
 
 
-class Inject(Params):
+class Inject(InContext):
     session_id: Annotated[str | None, Field(max_length=limits.MAX_SESSION_ID_CHARS)] = None
     source: Annotated[str, Field(description="startup, resume, clear or compact")] = digest.STARTUP
     context: ContextParam = None
@@ -47,7 +47,7 @@ class InjectResult(Result):
 
 async def inject(app: App, params: Inject, call: Call) -> Any:
     if params.prompt is not None:
-        return {"text": await _about_prompt(app, params.prompt, params, call), "items": []}
+        return {"text": await _about_prompt(app, params.prompt, call), "items": []}
     tell = app.session.settings.tell
     is_recorded = bool(params.session_id and params.note)
     if is_recorded and ledger.is_silent(tell):
@@ -59,12 +59,12 @@ async def inject(app: App, params: Inject, call: Call) -> Any:
             await store_injection(app, params.session_id, app.now(), result)
         if result.is_shadow:
             return {"text": "", "items": []}
-    return {"text": result.text, "items": await _explained(app, params, call, result) if params.explain else []}
+    return {"text": result.text, "items": await _explained(app, call, result) if params.explain else []}
 
 
-async def _about_prompt(app: App, prompt: str, params: Inject, call: Call) -> str:
+async def _about_prompt(app: App, prompt: str, call: Call) -> str:
     """The text that an agent here gets with this prompt, if it was told none of it before; nothing is recorded."""
-    here, now = (await visible_to(app, call, params)).here, app.now()
+    here, now = visible_to(app, call).here, app.now()
     lines = fitting_lines(await app.read(lambda connection: lines_about(connection, prompt, here, now)))
     return ledger.HEADER + "\n".join(line.text for line in lines) if lines else ""
 
@@ -77,10 +77,10 @@ async def _is_shadow(app: App, setting: str, session: str) -> bool:
     return ledger.is_shadow(setting, session)
 
 
-async def _explained(app: App, params: Inject, call: Call, result: Digest) -> list[dict[str, Any]]:
+async def _explained(app: App, call: Call, result: Digest) -> list[dict[str, Any]]:
     """Each line as `memory_explain` explains it: hints and notes with the parts of their scores, a line of the history
     with the one score that it has."""
-    now, context = app.now(), call.merge_context(Context.parse(params.context), app.session.store.env_names())
+    now, context = app.now(), call.with_variables(call.context, app.session.store.env_names())
     notes = await _load_notes(app, [item["id"] for item in result.items if item["kind"] in ("note", "attempt")], now)
     dashed = [line for line in result.text.splitlines() if line.startswith("- ")]
     return [
@@ -193,8 +193,8 @@ async def store_injection(
 async def _build(app: App, params: Inject, call: Call) -> Digest:
     """Build the digest from hints, notes and history."""
     names = app.session.store.env_names()
-    visible = await visible_to(app, call, params, names)
-    context = call.merge_context(Context.parse(params.context), names)
+    visible = visible_to(app, call, names)
+    context = call.with_variables(call.context, names)
     result = await app.in_slices(app.session.store.query(app.now(), context=context, limit=limits.INJECTION_VARIANTS))
     known_here = app.session.store.drop_unproven(result["hints"], project_of(context.repo, context.cwd))
     hits = await asyncio.to_thread(mark_stale, known_here, context.cwd)

@@ -26,7 +26,7 @@ from nudge.security.secrets import find_secret
 from nudge.usecases import session_start
 from nudge.usecases.app import App
 from nudge.usecases.call import ANONYMOUS, Call, NoParams, session_of
-from nudge.usecases.memories import Origin, caller_place, fitting, lifetimes_of, refuse_hidden
+from nudge.usecases.memories import Origin, fitting, lifetimes_of, refuse_hidden
 from nudge.usecases.memory_models import (
     Calibrate,
     CheckIn,
@@ -46,8 +46,8 @@ from nudge.usecases.visibility import visible_to
 async def start(app: App, params: StartAttempt, call: Call) -> Any:
     session = session_of(app.clients, call, params.session_id)
     plan = parse_plan(params.model_dump())
-    caller = await _caller(app, params, call)
-    origin = Origin(app, call, *await caller_place(params, call), caller.visible)
+    caller = _caller(app, params, call)
+    origin = Origin(app, call, caller.visible)
     fields = StoreMemory(title=plan.goal, content=plan.hypothesis)
     draft = plan_draft(plan, origin.draft(fields, app.now()))
     await _refuse_secrets(app, {"goal": plan.goal, **plan.to_metadata()})
@@ -74,7 +74,7 @@ async def start(app: App, params: StartAttempt, call: Call) -> Any:
 
 async def update(app: App, params: UpdateAttempt, call: Call) -> Any:
     changes, note = parse_update(params.model_dump())
-    caller = await _caller(app, params, call)
+    caller = _caller(app, params, call)
     await _refuse_secrets(app, {**changes, "note": note})
 
     def write(connection: sqlite3.Connection) -> dict[str, Any]:
@@ -89,7 +89,7 @@ async def update(app: App, params: UpdateAttempt, call: Call) -> Any:
 
 async def resolve(app: App, params: ResolveAttempt, call: Call) -> Any:
     """Give an attempt its outcome, once; its lesson becomes a note in the same transaction."""
-    caller, lifetimes = await _caller(app, params, call), lifetimes_of(app)
+    caller, lifetimes = _caller(app, params, call), lifetimes_of(app)
     resolution = parse_resolution(params.model_dump())
     await _refuse_secrets(app, resolution.to_metadata())
 
@@ -122,7 +122,7 @@ def resolve_attempt(
 
 
 async def get_active(app: App, params: InSession, call: Call) -> Any:
-    caller = await _caller(app, params, call)
+    caller = _caller(app, params, call)
     app.activity.see(caller.session, app.now())
     attempts = await app.read(caller.open_attempts)
     if not attempts:
@@ -134,7 +134,7 @@ async def get_active(app: App, params: InSession, call: Call) -> Any:
 async def get_orphaned(app: App, params: GetOrphaned, call: Call) -> Any:
     """Return the latest orphan in the caller's repo; with `adopt`, make the one with that id the caller's. When two
     sessions adopt one, the second gets a Conflict that names the first."""
-    caller = await _caller(app, params, call)
+    caller = _caller(app, params, call)
     namespace = caller.visible.here or GLOBAL
     if params.adopt is not None:
         return await _adopt(app, params.adopt, caller, namespace, call, parallel=params.parallel)
@@ -167,7 +167,7 @@ async def _adopt(app: App, attempt_id: int, caller: _Caller, namespace: str, cal
 
 async def list_entries(app: App, params: ListAttempts, call: Call) -> Any:
     """`is_orphan`: the attempt is open, and its session is gone."""
-    select = await _selection(app, params, call)
+    select = _selection(app, params, call)
 
     def read(connection: sqlite3.Connection) -> list[dict[str, Any]]:
         attempts = journal.list_attempts(connection, select(connection), params.limit + 1)
@@ -184,15 +184,13 @@ async def list_entries(app: App, params: ListAttempts, call: Call) -> Any:
 
 async def calibration(app: App, params: Calibrate, call: Call) -> Any:
     """How often predictions came true, by domain."""
-    select = await _selection(app, params, call)
+    select = _selection(app, params, call)
     return await app.read(lambda connection: journal.calibration(connection, select(connection)))
 
 
-async def _selection(
-    app: App, params: ListAttempts | Calibrate, call: Call
-) -> Callable[[sqlite3.Connection], AttemptFilter]:
+def _selection(app: App, params: ListAttempts | Calibrate, call: Call) -> Callable[[sqlite3.Connection], AttemptFilter]:
     """Attempts of the caller's project, or of the one that is named; null means all that the caller may see."""
-    visible = await visible_to(app, call, params)
+    visible = visible_to(app, call)
     name = params.chosen_project(visible)
     since = None if params.since is None else parse_time(params.since, "since")
 
@@ -224,7 +222,7 @@ async def should_check_in(app: App, params: CheckIn, call: Call) -> Any:
     count = app.activity.count(session)
     if count < params.frequency:
         return {"should_check_in": False, "tool_count": count}
-    attempts = await app.read((await _caller(app, params, call)).open_attempts)
+    attempts = await app.read(_caller(app, params, call).open_attempts)
     open_attempt = {"id": attempts[0].id} if attempts else {}
     return {"should_check_in": bool(attempts), "tool_count": count, **open_attempt}
 
@@ -288,8 +286,8 @@ class _Caller:
         return self.visible.shows(attempt.note.draft.namespace)
 
 
-async def _caller(app: App, params: InSession, call: Call) -> _Caller:
-    session, visible = session_of(app.clients, call, params.session_id), await visible_to(app, call, params)
+def _caller(app: App, params: InSession, call: Call) -> _Caller:
+    session, visible = session_of(app.clients, call, params.session_id), visible_to(app, call)
     return _Caller(session, visible.here if session == ANONYMOUS else None, visible, call.door == "cli")
 
 

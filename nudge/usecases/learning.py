@@ -182,7 +182,7 @@ def command_context(app: App, event: Mapping[str, Any], call: Call) -> Context:
     """
     hints = _hints_with_command(app, event) if _credit_delta(event) else []
     names = frozenset(name for hint in hints for name in hint.scope.env_names)
-    return call.merge_context(_reported_context(event), names)
+    return call.with_variables(_reported_context(event), names)
 
 
 def _reported_context(event: Mapping[str, Any]) -> Context:
@@ -275,7 +275,7 @@ async def credit_commands(app: App, database: Database, recorded: Sequence[tuple
 async def list_facts(app: App, params: ListFacts, call: Call) -> Any:
     """List what was learned in a project, or in all that the caller may see."""
 
-    visible = await visible_to(app, call, params)
+    visible = visible_to(app, call)
 
     def read(connection: sqlite3.Connection) -> list[dict[str, Any]]:
         project = projects.find(connection, params.project, visible)
@@ -327,7 +327,7 @@ def _test_row(test: BrokenTest) -> dict[str, Any]:
 async def forget(app: App, params: ForgetFact, call: Call) -> Any:
     """Delete what was learned about a subject; the next failure may teach it again."""
 
-    visible = await visible_to(app, call, params)
+    visible = visible_to(app, call)
 
     def write(connection: sqlite3.Connection) -> dict[str, Any]:
         project = projects.find(connection, params.project, visible)

@@ -13,8 +13,7 @@ from typing import Any
 
 from nudge import limits, strict_json
 from nudge.clients.registry import note_source
-from nudge.context import Context, project_of, resolve
-from nudge.core.visibility import EVERYTHING, Visibility
+from nudge.core.visibility import Visibility
 from nudge.errors import Invalid, NotFound, SecretRejected
 from nudge.history import views
 from nudge.memories import archive, namespaces, ranking
@@ -37,7 +36,7 @@ from nudge.memories.note import (
 from nudge.memories.retrieval import Words, merge_new_segments
 from nudge.memories.store import NoteFilter
 from nudge.usecases.app import App
-from nudge.usecases.call import Call, InContext, agent_session, parse_params
+from nudge.usecases.call import Call, agent_session, parse_params
 from nudge.usecases.memory_models import (
     Bulk,
     DeleteLink,
@@ -65,8 +64,8 @@ _SOURCES = {"cli": "cli", "hook": "hook", "http": "api"}
 
 
 async def store(app: App, params: StoreMemory, call: Call) -> Any:
-    visible = await visible_to(app, call, params)
-    origin = Origin(app, call, *await caller_place(params, call), visible)
+    visible = visible_to(app, call)
+    origin = Origin(app, call, visible)
     draft = await checked(app, [origin.draft(params, app.now())])
     now, lifetimes = app.now(), lifetimes_of(app)
 
@@ -86,7 +85,7 @@ async def store(app: App, params: StoreMemory, call: Call) -> Any:
 
 async def bulk(app: App, params: Bulk, call: Call) -> Any:
     """Store what is valid, all in one transaction, and say what is wrong with the rest."""
-    origin = Origin(app, call, *await caller_place(params, call), await visible_to(app, call, params))
+    origin = Origin(app, call, visible_to(app, call))
     now, lifetimes = app.now(), lifetimes_of(app)
     guard = app.session.settings.secret_guard
     drafts, errors = await asyncio.to_thread(_valid_drafts, origin, params.memories, now, guard)
@@ -125,8 +124,8 @@ def _valid_drafts(
 
 
 async def update(app: App, params: UpdateMemory, call: Call) -> Any:
-    now, lifetimes, visible = app.now(), lifetimes_of(app), await visible_to(app, call, params)
-    changes = parse_changes(params.model_dump(exclude={"id"}, exclude_none=True), now=now)
+    now, lifetimes, visible = app.now(), lifetimes_of(app), visible_to(app, call)
+    changes = parse_changes(params.model_dump(exclude={"id", "context"}, exclude_none=True), now=now)
     if not changes:
 
         def read(connection: sqlite3.Connection) -> dict[str, Any]:
@@ -150,7 +149,7 @@ async def update(app: App, params: UpdateMemory, call: Call) -> Any:
 
 async def delete(app: App, params: OneMemory, call: Call) -> Any:
     """For good: a deleted note is not in the archive."""
-    visible = await visible_to(app, call, params)
+    visible = visible_to(app, call)
 
     def write(connection: sqlite3.Connection) -> int:
         refuse_hidden(connection, visible, [params.id])
@@ -160,7 +159,7 @@ async def delete(app: App, params: OneMemory, call: Call) -> Any:
 
 
 async def promote(app: App, params: OneMemory, call: Call) -> Any:
-    visible = await visible_to(app, call, params)
+    visible = visible_to(app, call)
 
     def write(connection: sqlite3.Connection) -> int:
         refuse_hidden(connection, visible, [params.id])
@@ -170,7 +169,7 @@ async def promote(app: App, params: OneMemory, call: Call) -> Any:
 
 
 async def link(app: App, params: Link, call: Call) -> Any:
-    relation, visible = check_relation(params.relation), await visible_to(app, call, params)
+    relation, visible = check_relation(params.relation), visible_to(app, call)
 
     def write(connection: sqlite3.Connection) -> bool:
         refuse_hidden(connection, visible, [params.source_id, params.target_id])
@@ -181,7 +180,7 @@ async def link(app: App, params: Link, call: Call) -> Any:
 
 async def delete_link(app: App, params: DeleteLink, call: Call) -> Any:
     relation = None if params.relation is None else check_relation(params.relation)
-    visible = await visible_to(app, call, params)
+    visible = visible_to(app, call)
 
     def write(connection: sqlite3.Connection) -> int:
         refuse_hidden(connection, visible, [params.source_id, params.target_id])
@@ -195,7 +194,7 @@ async def resolve_contradiction(app: App, params: Resolve, call: Call) -> Any:
     winner, loser, lifetimes = params.winner_id, params.loser_id, lifetimes_of(app)
     if winner == loser:
         raise Invalid("must be another note than winner_id", field="loser_id")
-    visible = await visible_to(app, call, params)
+    visible = visible_to(app, call)
 
     def write(connection: sqlite3.Connection) -> None:
         refuse_hidden(connection, visible, [winner, loser])
@@ -210,7 +209,7 @@ async def resolve_contradiction(app: App, params: Resolve, call: Call) -> Any:
 
 async def recall(app: App, params: Recall, call: Call) -> Any:
     """The notes that fit the words best. What is returned is touched after the answer: a commit waits for the disk."""
-    now, visible = app.now(), await visible_to(app, call, params)
+    now, visible = app.now(), visible_to(app, call)
 
     def read(connection: sqlite3.Connection) -> tuple[list[ranking.Match], dict[str, Any]]:
         where = note_filter(connection, visible, params)
@@ -255,7 +254,7 @@ async def recalls_counted(app: App) -> None:
 
 
 async def search(app: App, params: SearchMemories, call: Call) -> Any:
-    now, visible = app.now(), await visible_to(app, call, params)
+    now, visible = app.now(), visible_to(app, call)
 
     def read(connection: sqlite3.Connection) -> list[ranking.Match]:
         return ranking.search(connection, params.query, note_filter(connection, visible, params), params.limit, now)
@@ -267,7 +266,7 @@ async def search(app: App, params: SearchMemories, call: Call) -> Any:
 async def list_memories(app: App, params: ListMemories, call: Call) -> Any:
     """`more`: there are others behind these."""
     await recalls_counted(app)
-    now, visible = app.now(), await visible_to(app, call, params)
+    now, visible = app.now(), visible_to(app, call)
 
     def read(connection: sqlite3.Connection) -> tuple[list[Note], dict[str, Any]]:
         where = note_filter(connection, visible, params)
@@ -284,7 +283,7 @@ async def list_memories(app: App, params: ListMemories, call: Call) -> Any:
 async def get(app: App, params: GetMemory, call: Call) -> Any:
     """A private note elsewhere is not found, unless its namespace is named."""
     await recalls_counted(app)
-    now, visible = app.now(), await visible_to(app, call, params)
+    now, visible = app.now(), visible_to(app, call)
 
     def read(connection: sqlite3.Connection) -> dict[str, Any]:
         named = namespaces.find_named(connection, params.namespace, visible)
@@ -298,7 +297,7 @@ async def get(app: App, params: GetMemory, call: Call) -> Any:
 
 
 async def get_links(app: App, params: OneMemory, call: Call) -> Any:
-    now, visible = app.now(), await visible_to(app, call, params)
+    now, visible = app.now(), visible_to(app, call)
 
     def read(connection: sqlite3.Connection) -> dict[str, Any]:
         shown_one(connection, visible, params.id, now)
@@ -398,10 +397,8 @@ class Origin:
     """Where notes come from: what stands in for the fields that the caller left out. An error does not suggest what is
     not `visible`."""
 
-    def __init__(
-        self, app: App, call: Call, here: str | None, branch: str | None, visible: Visibility = EVERYTHING
-    ) -> None:
-        self._here, self._branch, self._call, self._visible = here, branch, call, visible
+    def __init__(self, app: App, call: Call, visible: Visibility) -> None:
+        self._here, self._branch, self._call, self._visible = call.context.project, call.context.branch, call, visible
         self._session = agent_session(app.clients, call)
 
     def draft(self, params: StoreMemory, now: float) -> Draft:
@@ -419,16 +416,6 @@ class Origin:
 
     def _source(self) -> str:
         return _SOURCES.get(self._call.door) or note_source(self._call.client)
-
-
-async def caller_place(params: InContext, call: Call) -> tuple[str | None, str | None]:
-    """The full identity of the repo where the caller is, and the branch."""
-    context = Context.parse(params.context).with_defaults(call.context)
-    project = context.project or (project_of(context.repo, None) if context.repo else None)
-    if project or not context.cwd:
-        return project, context.branch
-    location = await asyncio.to_thread(resolve, context.cwd)
-    return location.project, context.branch or location.branch
 
 
 def lifetimes_of(app: App) -> Lifetimes:

@@ -11,10 +11,11 @@ from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field, WithJ
 from pydantic_core import PydanticCustomError
 
 from nudge import limits
+from nudge.context import Context
 from nudge.errors import Invalid
 from nudge.memories.note import parse_id
 from nudge.text import is_all_visible
-from nudge.usecases.call import InContext, Params, Project, Result
+from nudge.usecases.call import UNLISTED, InContext, Params, Project, Result, UnlistedContext
 
 # Notes
 
@@ -87,25 +88,31 @@ class Filters(Params):
 
 class Recall(Filters):
     context: Annotated[str, Field(description="in any words")]
+    # The place of the caller, which other operations call `context`.
+    where: Annotated[dict[str, Any] | None, Field(description="your context")] = None
     limit: Limit = limits.DEFAULT_RECALL_LIMIT
     budget_tokens: Annotated[int | None, Field(ge=1)] = None
-    touch: bool = True
+    touch: Annotated[bool, Field(json_schema_extra={UNLISTED: True})] = True
     format: Format = "toon_compact"
 
+    def place(self) -> Context:
+        return Context.parse(self.where, "where")
 
-class SearchMemories(Filters):
+
+class SearchMemories(Filters, InContext):
     query: Annotated[str, Field(validation_alias=AliasChoices("query", "q"), description="all of these words")]
     limit: Limit = limits.DEFAULT_SEARCH_LIMIT
     format: Format = "toon_compact"
 
 
-class ListMemories(Filters):
+class ListMemories(Filters, InContext):
     limit: Limit = limits.DEFAULT_SEARCH_LIMIT
     offset: Offset = 0
     format: Format = "toon_compact"
 
 
-class OneMemory(Params):
+class OneMemory(InContext):
+    context: UnlistedContext = None
     id: NoteId
 
 
@@ -129,19 +136,19 @@ class UpdateMemory(OneMemory):
     metadata: dict[str, Any] | None = None
 
 
-class Link(Params):
+class Link(InContext):
     source_id: NoteId
     target_id: NoteId
     relation: Relation = "related_to"
 
 
-class DeleteLink(Params):
+class DeleteLink(InContext):
     source_id: NoteId
     target_id: NoteId
     relation: Annotated[Relation | None, Field(description="default: every link from one to the other")] = None
 
 
-class Resolve(Params):
+class Resolve(InContext):
     winner_id: NoteId
     loser_id: NoteId
 

@@ -23,14 +23,14 @@ from nudge.storage.database import Database
 from nudge.storage.sqlite import open_readonly
 from nudge.text import mask
 from nudge.usecases.app import App
-from nudge.usecases.call import Call, Params, Result
+from nudge.usecases.call import Call, InContext, Result
 from nudge.usecases.memories import lifetimes_of, note_filter, refuse_secrets, shown_links, shown_note
 from nudge.usecases.memory_models import Filters
 from nudge.usecases.staging import StagedNotes
 from nudge.usecases.visibility import visible_to
 
 
-class ExportMemories(Params):
+class ExportMemories(InContext):
     namespace: Annotated[str | None, Field(description="default: all")] = None
     after: Annotated[int, Field(ge=0, description="`next` of the previous page")] = 0
 
@@ -42,7 +42,7 @@ class ExportMemoriesResult(Result):
     next: int | None
 
 
-class ImportMemories(Params):
+class ImportMemories(InContext):
     memories: Annotated[list[dict[str, Any]], Field(default_factory=list, max_length=limits.MAX_BULK_NOTES)]
     links: Annotated[list[dict[str, Any]], Field(default_factory=list)]
     namespace: Annotated[str | None, Field(description="for notes without one; default: global")] = None
@@ -66,7 +66,7 @@ class ImportMemoriesResult(Result):
     transfer: str | None = None
 
 
-class SyncMemories(Params):
+class SyncMemories(InContext):
     path: Annotated[str, Field(description="absolute path of another nudge.db")]
     direction: Literal["pull", "push", "merge"] = "merge"
     dry_run: bool = False
@@ -80,7 +80,7 @@ class SyncMemoriesResult(Result):
 
 
 async def export(app: App, params: ExportMemories, call: Call) -> Any:
-    now, visible = app.now(), await visible_to(app, call, params)
+    now, visible = app.now(), visible_to(app, call)
 
     def read(connection: sqlite3.Connection) -> dict[str, Any]:
         where = note_filter(connection, visible, Filters(namespace=params.namespace))
@@ -129,7 +129,7 @@ async def _named_namespace(app: App, params: ImportMemories, call: Call) -> str:
     """The namespace of notes that name none."""
     if params.namespace is None:
         return GLOBAL
-    name, visible = check_namespace(params.namespace), await visible_to(app, call, params)
+    name, visible = check_namespace(params.namespace), visible_to(app, call)
     return await app.read(lambda connection: namespaces.find_named(connection, name, visible)) or name
 
 
@@ -179,7 +179,7 @@ async def sync(app: App, params: SyncMemories, call: Call) -> Any:
         raise Invalid("is this server's own database", field="path")
     if not (os.path.isfile(other) or (params.direction == "push" and os.path.isdir(os.path.dirname(other)))):
         raise Invalid("there is no such file", field="path")
-    visible = await visible_to(app, call, params)
+    visible = visible_to(app, call)
     pulled = pushed = None
     if params.direction != "push":
         pulled = await app.write_once(call, lambda mine: _copy(app, other, mine, params.dry_run))

@@ -18,7 +18,7 @@ from nudge.memories.note import KINDS, RELATIONS, TIERS, Note, parse_draft
 from nudge.memories.retrieval import Words
 from nudge.storage.database import forget_answers
 from nudge.usecases.app import App
-from nudge.usecases.call import Call, Params, Result
+from nudge.usecases.call import Call, InContext, Result
 from nudge.usecases.memories import checked, fitting, lifetimes_of, note_filter, refuse_hidden, shown_note
 from nudge.usecases.memory_models import Filters, Format, Limit, NoteId, Offset, OneMemory, Tier
 from nudge.usecases.visibility import visible_to
@@ -27,12 +27,12 @@ _DAY = 86_400.0
 _PROBE = "SELECT 1 FROM notes_fts JOIN notes ON notes.id = notes_fts.rowid WHERE notes_fts MATCH 'nudge' LIMIT 1"
 
 
-class Forget(Filters):
+class Forget(Filters, InContext):
     pattern: Annotated[str | None, Field(description="all of these words")] = None
     dry_run: Annotated[bool, Field(description="only report what would be archived")] = False
 
 
-class Consolidate(Params):
+class Consolidate(InContext):
     ids: Annotated[list[NoteId], Field(min_length=2, max_length=limits.MAX_CONSOLIDATED)]
     title: str
     summary: Annotated[str, Field(description="content of the new note")]
@@ -40,25 +40,25 @@ class Consolidate(Params):
     tier: Tier = "long"
 
 
-class AutoConsolidate(Params):
+class AutoConsolidate(InContext):
     namespace: str | None = None
     short_only: Annotated[bool, Field(description="only notes of the tier short")] = False
     min_count: Annotated[int, Field(ge=2, le=limits.MAX_CONSOLIDATED)] = 3
     dry_run: bool = False
 
 
-class ListArchive(Filters):
+class ListArchive(Filters, InContext):
     query: Annotated[str | None, Field(description="any of these words")] = None
     limit: Limit = limits.DEFAULT_SEARCH_LIMIT
     offset: Offset = 0
     format: Format = "toon_compact"
 
 
-class PurgeArchive(Params):
+class PurgeArchive(InContext):
     older_than_days: Annotated[int | None, Field(ge=0, le=limits.MAX_RETENTION_DAYS)] = None
 
 
-class NoMemoryParams(Params):
+class NoMemoryParams(InContext):
     pass
 
 
@@ -138,7 +138,7 @@ async def forget(app: App, params: Forget, call: Call) -> Any:
     """Move the notes that match all given filters to the archive, from which they can be restored."""
     if not any(value for name, value in params if name != "dry_run"):
         raise Invalid("name what to forget: namespace, pattern, tier, kind, tags, since, until or min_priority")
-    now, visible = app.now(), await visible_to(app, call, params)
+    now, visible = app.now(), visible_to(app, call)
 
     def work(connection: sqlite3.Connection) -> dict[str, Any]:
         where = note_filter(connection, visible, params)
@@ -153,7 +153,7 @@ async def consolidate(app: App, params: Consolidate, call: Call) -> Any:
     ids = list(dict.fromkeys(params.ids))
     if len(ids) < 2:
         raise Invalid("must name at least 2 notes", field="ids")
-    now, lifetimes, visible = app.now(), lifetimes_of(app), await visible_to(app, call, params)
+    now, lifetimes, visible = app.now(), lifetimes_of(app), visible_to(app, call)
     given = {"title": params.title, "content": params.summary, "namespace": params.namespace, "tier": params.tier}
     draft = parse_draft(given, now=now, source="consolidation")
     await checked(app, [draft])
@@ -170,7 +170,7 @@ async def consolidate(app: App, params: Consolidate, call: Call) -> Any:
 
 async def auto_consolidate(app: App, params: AutoConsolidate, call: Call) -> Any:
     """Replace each group of notes with the same namespace and first tag by one long-term note."""
-    now, lifetimes, visible = app.now(), lifetimes_of(app), await visible_to(app, call, params)
+    now, lifetimes, visible = app.now(), lifetimes_of(app), visible_to(app, call)
     filters = Filters(namespace=params.namespace, tier="short" if params.short_only else None)
 
     def work(connection: sqlite3.Connection) -> dict[str, Any]:
@@ -200,7 +200,7 @@ def _summaries(forgotten: list[Note]) -> list[dict[str, Any]]:
 
 
 async def archive_list(app: App, params: ListArchive, call: Call) -> Any:
-    visible = await visible_to(app, call, params)
+    visible = visible_to(app, call)
     words = None if params.query is None else Words.parse(params.query, all_needed=False)
 
     def read(connection: sqlite3.Connection) -> list[dict[str, Any]]:
@@ -214,7 +214,7 @@ async def archive_list(app: App, params: ListArchive, call: Call) -> Any:
 
 
 async def archive_restore(app: App, params: OneMemory, call: Call) -> Any:
-    now, lifetimes, visible = app.now(), lifetimes_of(app), await visible_to(app, call, params)
+    now, lifetimes, visible = app.now(), lifetimes_of(app), visible_to(app, call)
 
     def write(connection: sqlite3.Connection) -> dict[str, Any]:
         refuse_hidden(connection, visible, [params.id], archived=True)
@@ -225,7 +225,7 @@ async def archive_restore(app: App, params: OneMemory, call: Call) -> Any:
 
 
 async def archive_purge(app: App, params: PurgeArchive, call: Call) -> Any:
-    days, visible = params.older_than_days, await visible_to(app, call, params)
+    days, visible = params.older_than_days, visible_to(app, call)
     before = None if days is None else app.now() - days * _DAY
 
     def write(connection: sqlite3.Connection) -> int:
@@ -234,8 +234,8 @@ async def archive_purge(app: App, params: PurgeArchive, call: Call) -> Any:
     return {"purged": await app.write_once(call, write)}
 
 
-async def archive_stats(app: App, params: NoMemoryParams, call: Call) -> Any:
-    visible = await visible_to(app, call, params)
+async def archive_stats(app: App, _params: NoMemoryParams, call: Call) -> Any:
+    visible = visible_to(app, call)
     return await app.read(lambda connection: archive.stats(connection, find_hidden(connection, visible)))
 
 
@@ -264,13 +264,13 @@ async def _sweep(app: App, call: Call) -> int:
 # Statistics
 
 
-async def stats(app: App, params: NoMemoryParams, call: Call) -> Any:
-    now, visible = app.now(), await visible_to(app, call, params)
+async def stats(app: App, _params: NoMemoryParams, call: Call) -> Any:
+    now, visible = app.now(), visible_to(app, call)
     return await app.read(lambda connection: note_namespaces.stats(connection, now, find_hidden(connection, visible)))
 
 
-async def namespaces(app: App, params: NoMemoryParams, call: Call) -> Any:
-    now, visible = app.now(), await visible_to(app, call, params)
+async def namespaces(app: App, _params: NoMemoryParams, call: Call) -> Any:
+    now, visible = app.now(), visible_to(app, call)
 
     def read(connection: sqlite3.Connection) -> dict[str, Any]:
         return {"namespaces": note_namespaces.counts(connection, now, find_hidden(connection, visible))}

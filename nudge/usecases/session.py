@@ -428,7 +428,7 @@ def read_eligible_hints(
     now = clock_of(contents).now()
     store = _build_store(contents.header, puts, settings, now)
     env = {name: environ[name] for name in store.env_names() if name in environ}
-    steps = store.query(now, context=context.with_defaults(Context(env=env)), limit=limits.INJECTION_VARIANTS)
+    steps = store.query(now, context=context.with_env(env), limit=limits.INJECTION_VARIANTS)
     hints: list[dict[str, Any]] = _run_steps(steps)["hints"]
     return store.drop_unproven(hints, project_of(context.repo, context.cwd))
 

@@ -72,7 +72,7 @@ class StatsResult(Result):
 async def list_told_lines(app: App, params: ListToldLines, call: Call) -> Any:
     """The latest lines, newest first, of one project or of all that the caller may see."""
 
-    visible = await visible_to(app, call, params)
+    visible = visible_to(app, call)
 
     def read(connection: sqlite3.Connection) -> dict[str, Any]:
         project, hidden = _scope(connection, params, visible)
@@ -88,7 +88,7 @@ async def list_told_lines(app: App, params: ListToldLines, call: Call) -> Any:
 async def never_tell(app: App, params: NeverTell, call: Call) -> Any:
     """Ban a line, or allow it again."""
 
-    visible = await visible_to(app, call, params)
+    visible = visible_to(app, call)
 
     def write(connection: sqlite3.Connection) -> list[list[str]]:
         named = projects.find(connection, params.chosen_project(visible), visible)
@@ -110,7 +110,7 @@ async def never_tell(app: App, params: NeverTell, call: Call) -> Any:
 async def stats(app: App, params: Stats, call: Call) -> Any:
     """Counts of told lines and their effect by week, and the comparison of shadow sessions with the others."""
 
-    visible = await visible_to(app, call, params)
+    visible = visible_to(app, call)
 
     def read(connection: sqlite3.Connection) -> dict[str, Any]:
         project, hidden = _scope(connection, params, visible)

@@ -92,7 +92,7 @@ class ImportCommit(Params):
 
 
 async def export(app: App, params: Export, call: Call) -> Any:
-    store, visible = app.session.store, await visible_hints(app, call, params)
+    store, visible = app.session.store, visible_hints(app, call)
     hints = store.live_hints(app.now(), params.component, visible)
     components = await asyncio.to_thread(_components_of_one_call, hints, params.reveal)
     return {"payload": {**store.export_header(hints), "components": components}}
@@ -112,7 +112,7 @@ async def export_page(app: App, params: ExportPage, call: Call) -> Any:
     """The first page pins the hints as they are then; the last one releases them."""
     store = app.session.store
     if params.cursor is None:
-        hints = store.live_hints(app.now(), params.component, await visible_hints(app, call, params))
+        hints = store.live_hints(app.now(), params.component, visible_hints(app, call))
         transfer, start = app.transfers.begin_export(store.export_header(hints), hints, params.reveal), 0
     else:
         transfer, start = _parse_cursor(params.cursor)
@@ -144,7 +144,7 @@ async def import_(app: App, params: Import, call: Call) -> Any:
 async def _import(app: App, params: Import, call: Call) -> Any:
     store, now = app.session.store, app.now()
     incoming = await asyncio.to_thread(store.read_payload, now, params.payload)
-    visible = await visible_hints(app, call, params)
+    visible = visible_hints(app, call)
 
     def decide() -> Decision:
         return store.decide_import(now, _with_bases(incoming, call), params.mode, visible)
@@ -201,7 +201,7 @@ async def _commit(app: App, params: ImportCommit, call: Call) -> Any:
     staged = app.transfers.staged_import(params.transfer)
     async with staged.lock:
         incoming = with_loop_turns(staged.read())
-        visible = await visible_hints(app, call, params)
+        visible = visible_hints(app, call)
         decision = await asyncio.to_thread(app.session.store.decide_import, app.now(), incoming, staged.mode, visible)
         result = await app.commit_large(decision, call)
         await app.note_import(staged.seen)

@@ -17,6 +17,7 @@ from tests.contract.ways import Http, connected
 from tests.harness import Machine, Stdio
 
 MARK = "CONTRACT_CI_MARK"
+ENV_ONLY = {"env_required": [MARK], "repo": []}
 DEFAULT = [operation.tool for operation in OPERATIONS.values() if operation.listed]
 HERE, PROJECT, WORKSPACE, NAMED = "standing", "project", "workspace", "named"
 
@@ -117,11 +118,13 @@ def test_an_argument_comes_before_everything(agent: Stdio, places: Places) -> No
 
 def test_the_branch_is_read_anew_for_each_call(agent: Stdio, places: Places) -> None:
     """Branches change under a living process."""
+    called(agent, "delete_hint", component="branch", key="k")
     called(agent, "set_hint", component="branch", key="k", value="v", meta={"scope": {"branch": ["hotfix/*"]}})
     assert "error" in called(agent, "get_hint", component="branch", key="k")
     git(places.root / PROJECT, "symbolic-ref", "HEAD", "refs/heads/hotfix/1")
     assert called(agent, "get_hint", component="branch", key="k")["match_explain"]["reasons"] == [
-        "branch=hotfix/1 allowed"
+        "repo git:example.com/org/project matched",
+        "branch=hotfix/1 allowed",
     ]
     git(places.root / PROJECT, "symbolic-ref", "HEAD", "refs/heads/project-branch")
 
@@ -141,12 +144,6 @@ def test_an_empty_scope_means_everywhere(agent: Stdio) -> None:
     told = called(agent, "set_hint", component="everywhere", key="k", value="v", meta={"scope": {}})
     assert "scope" not in told["hint"]["meta"]
     assert told["note"] == "scope: everywhere; kept until it is not used for 30 days"
-
-
-def test_a_scope_that_is_given_is_the_scope(agent: Stdio) -> None:
-    """The repo is added to no scope that somebody thought about."""
-    told = called(agent, "set_hint", component="given", key="k", value="v", meta={"scope": {"os": ["linux"]}})
-    assert told["hint"]["meta"]["scope"] == {"os": ["linux"]} and told["note"].startswith("scope: os linux; kept")
 
 
 def test_outside_any_repo_nothing_is_added(pair: Pair, tmp_path: Path) -> None:
@@ -179,7 +176,7 @@ def test_a_script_gets_no_scope_added(pair: Pair) -> None:
 @pytest.fixture
 def marked(pair: Pair) -> dict[str, Any]:
     """A hint that only those see who have the mark."""
-    called(pair.primary, "set_hint", component="env", key="k", value="v", meta={"scope": {"env_required": [MARK]}})
+    called(pair.primary, "set_hint", component="env", key="k", value="v", meta={"scope": ENV_ONLY})
     return {"component": "env", "key": "k"}
 
 
@@ -218,7 +215,7 @@ def test_an_environment_of_any_size_can_be_told(pair: Pair) -> None:
         component="big",
         key="k",
         value="v",
-        meta={"scope": {"env_required": ["CONTRACT_BIG"]}},
+        meta={"scope": {"env_required": ["CONTRACT_BIG"], "repo": []}},
     )
     for number in range(30):
         names = [f"CONTRACT_{number}_{nth}_{'X' * 100}" for nth in range(20)]
@@ -228,7 +225,7 @@ def test_an_environment_of_any_size_can_be_told(pair: Pair) -> None:
             component="crowd",
             key=f"k{number}",
             value="v",
-            meta={"scope": {"env_required": names}},
+            meta={"scope": {"env_required": names, "repo": []}},
         )
     called(
         pair.primary,
@@ -236,7 +233,7 @@ def test_an_environment_of_any_size_can_be_told(pair: Pair) -> None:
         component="crowd",
         key="last",
         value="v",
-        meta={"scope": {"env_match": {"CONTRACT_Z": "1"}}},
+        meta={"scope": {"env_match": {"CONTRACT_Z": "1"}, "repo": []}},
     )
     loud = connected(pair.machine, CONTRACT_BIG="x" * 100_000, CONTRACT_Z="1")
     assert called(loud, "get_hint", component="big", key="k")["hint"]["value"] == "v"

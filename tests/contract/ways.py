@@ -262,6 +262,8 @@ def _context_flags(context: Params) -> list[str]:
 def _scope_flags(scope: Params | None) -> list[str]:
     if not scope:
         return [] if scope is None else ["--global"]
+    if scope.get("repo") == []:
+        return ["--global", *_scope_flags({name: condition for name, condition in scope.items() if name != "repo"})]
     flags = {
         "--scope-cwd-glob": "cwd_glob",
         "--scope-repo": "repo",

@@ -168,11 +168,41 @@ class TestParse:
             Context.parse({"os": "x"}, field="defaults")
         assert caught.value.field == "defaults.os"
 
-    def test_merged_takes_each_field_from_the_nearer_one(self) -> None:
-        """An explicit field wins; the others come from the defaults; neither side changes."""
-        explicit, defaults = Context(branch="dev", env={}), Context(cwd="/w", branch="main", env={"A": "1"})
-        assert explicit.with_defaults(defaults).to_wire() == {"cwd": "/w", "branch": "dev", "env": {}}
-        assert (explicit.cwd, defaults.branch) == (None, "main")
+
+class TestLocated:
+    """Where a call is: what it names, completed by what its caller sends."""
+
+    HERE = Context(cwd="/w", repo="git:h/o/w", branch="main", project="h/o/w", env={"A": "1"})
+
+    def test_each_field_is_taken_from_the_nearer_one(self) -> None:
+        """What is named wins; the rest comes from the caller; neither side changes."""
+        named = Context(branch="dev", env={})
+        assert named.located(self.HERE).to_wire() == {**self.HERE.to_wire(), "branch": "dev", "env": {}}
+        assert (named.cwd, self.HERE.branch) == (None, "main")
+
+    def test_another_directory_has_no_repo_of_the_callers(self) -> None:
+        """Nor its branch or project; also where the directory is on no disk here."""
+        there = Context(cwd="/elsewhere").located(self.HERE)
+        assert there.to_wire() == {"cwd": "/elsewhere", "project": "/elsewhere", "env": {"A": "1"}}
+
+    def test_another_repo_is_another_project(self) -> None:
+        """The project is that of the repo that is named."""
+        assert Context(repo="git:h/o/x").located(self.HERE).project == "h/o/x"
+        assert Context(repo="git:h/o/x", project="p").located(self.HERE).project == "p"
+
+    @pytest.mark.parametrize("named", [{}, {"branch": "topic"}, {"os": "linux"}, {"repo": "git:h/o/x"}])
+    @pytest.mark.parametrize("is_named", [True, False])
+    def test_what_is_missing_is_that_of_the_directory(
+        self, tmp_path: Path, named: dict[str, Any], is_named: bool
+    ) -> None:
+        """Whatever else is given, by the call or by its caller."""
+        (tmp_path / ".git").mkdir()
+        (tmp_path / ".git" / "HEAD").write_text("ref: refs/heads/dev\n")
+        (tmp_path / ".git" / "config").write_text('[remote "origin"]\n\turl = git@h:o/here\n')
+        known = Context(cwd=str(tmp_path), **named)
+        found = known.located(Context()) if is_named else Context().located(known)
+        assert (found.repo, found.branch) == (named.get("repo", "git:h/o/here"), named.get("branch", "dev"))
+        assert found.project == (found.repo or "").removeprefix("git:")
 
 
 def test_requested_env() -> None:
@@ -184,15 +214,11 @@ def test_requested_env() -> None:
 
 class TestCallerCwd:
     def test_precedence(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-        """Explicit argument, then what the client names, then the process."""
+        """What is named, then the process's own, where a relative one starts."""
         monkeypatch.chdir(tmp_path)
-        assert caller_cwd("/explicit/", "/from/client") == "/explicit"
-        assert caller_cwd(None, "/from/client") == "/from/client"
+        assert caller_cwd("/explicit/") == "/explicit"
         assert caller_cwd(None) == os.getcwd()
-
-    def test_a_relative_argument_starts_where_the_caller_is(self) -> None:
-        """`--cwd sub` is below the caller's directory, which need not be the process's own."""
-        assert caller_cwd("../sub", "/from/client") == "/from/sub"
+        assert caller_cwd("../sub") == f"{os.path.dirname(os.getcwd())}/sub"
 
     @pytest.mark.parametrize("cwd", ["C:\\", "C:/", "C:\\Work\\", "/", "//", "/a/./b//"])
     def test_what_it_answers_parses(self, cwd: str) -> None:

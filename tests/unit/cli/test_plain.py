@@ -418,21 +418,19 @@ def test_set_a_repo_is_the_default_scope(nudge: Nudge, server: Server) -> None:
     """Without a scope the hint is for the repo one is in, and the output says so and how to widen it."""
     server.answers["nudge.set_hint"] = {"hint": {**HINT, "meta": {"scope": {"repo": "git:github.com/org/x"}}}}
     outcome = nudge("set", "a", "b", "c")
-    assert server.params["meta"]["scope"] == {"repo": "git:github.com/org/x"}
+    assert "scope" not in server.params["meta"] and server.context["repo"] == "git:github.com/org/x"
     assert "  scope: repo git:github.com/org/x (this repo; --global for everywhere)" in outcome.out.splitlines()
 
 
 @pytest.mark.usefixtures("repo")
 def test_an_explicit_condition_keeps_the_repo_unless_global(nudge: Nudge, server: Server) -> None:
-    """Whatever the condition; another repo that is named takes its place."""
+    """The server adds it, whatever the condition; another repo that is named, or any, takes its place."""
     nudge("set", "a", "b", "c", "--global")
     assert server.params["meta"]["scope"] == {}
     nudge("set", "a", "b", "c", "--scope-os", "linux")
-    assert server.params["meta"]["scope"] == {"os": ["linux"], "repo": "git:github.com/org/x"}
-    nudge("set", "a", "b", "c", "--scope-branch", "dev", "--scope-env", "CI")
-    assert server.params["meta"]["scope"] == {"branch": ["dev"], "env_required": ["CI"], "repo": "git:github.com/org/x"}
+    assert server.params["meta"]["scope"] == {"os": ["linux"]} and server.context["repo"] == "git:github.com/org/x"
     nudge("set", "a", "b", "c", "--scope-os", "linux", "--global")
-    assert server.params["meta"]["scope"] == {"os": ["linux"]}
+    assert server.params["meta"]["scope"] == {"os": ["linux"], "repo": []}
     nudge("set", "a", "b", "c", "--scope-os", "linux", "--scope-repo", "git:org/y")
     assert server.params["meta"]["scope"] == {"os": ["linux"], "repo": "git:org/y"}
 

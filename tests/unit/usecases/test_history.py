@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import BaseModel
 
 from nudge.clock import boot_seconds
 from nudge.config import Settings
@@ -20,13 +19,13 @@ from nudge.errors import HandingOver, Invalid, NotFound, NudgeError, StorageFail
 from nudge.storage.database import Database
 from nudge.usecases import history, recording
 from nudge.usecases.app import App
-from nudge.usecases.call import Call, EnvNeeded, parse_params
+from nudge.usecases.call import Call, EnvNeeded, Params, parse_params
 from nudge.usecases.memory_models import Recall
 from nudge.usecases.session import open_in_memory
 from tests.unit.history.stored import event
 
 HERE = Call(context=Context(project="app"))
-OPERATIONS: dict[str, tuple[type[BaseModel], Any]] = {
+OPERATIONS: dict[str, tuple[type[Params], Any]] = {
     "search": (history.Search, history.search),
     "get_observations": (history.GetObservations, history.get_observations),
     "timeline": (history.Timeline, history.timeline),
@@ -52,7 +51,8 @@ class Service:
 
     def __call__(self, name: str, *, call: Call = HERE, **params: Any) -> Any:
         model, run = OPERATIONS[name]
-        return asyncio.run(run(self.app, model.model_validate(params), call))
+        parsed = model.model_validate(params)
+        return asyncio.run(run(self.app, parsed, call.located(parsed.place())))
 
     def record(self, *events: dict[str, Any]) -> list[int | None]:
         return [self("record", event=told)["id"] for told in events]
@@ -105,7 +105,7 @@ def test_what_is_an_error(
     ],
 )
 def test_an_unknown_parameter_is_named_with_the_known_ones(
-    model: type[BaseModel], params: dict[str, Any], wrong: str, meant: str
+    model: type[Params], params: dict[str, Any], wrong: str, meant: str
 ) -> None:
     """Also when a required one is missing for that reason, and with the one that was probably meant."""
     with pytest.raises(Invalid) as refused:

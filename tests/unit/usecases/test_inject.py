@@ -20,10 +20,8 @@ from nudge.errors import StorageFailed
 from nudge.history import store
 from nudge.server.operations import OPERATIONS
 from nudge.storage.database import Database
-from nudge.usecases import inject
 from nudge.usecases.app import App
 from nudge.usecases.call import Call, EnvNeeded
-from nudge.usecases.inject import Inject
 from nudge.usecases.session import Session, open_session
 from nudge.usecases.session_start import build_offline_digest
 
@@ -101,8 +99,7 @@ def served(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[
     app.history = database
 
     def ask(**params: Any) -> dict[str, Any]:
-        given = Inject.model_validate({"context": HERE, **params})
-        told: dict[str, Any] = asyncio.run(inject.inject(app, given, Call()))
+        told: dict[str, Any] = asyncio.run(app.execute("nudge.inject", {"context": HERE, **params}, Call()))
         return told
 
     yield app, ask
@@ -235,7 +232,7 @@ def test_the_environment_is_asked_for(served: tuple[App, Ask]) -> None:
     meta = {"scope": {"env_required": ["CI"]}}
     app.session.store.apply(app.session.store.decide_set(app.now(), "api", "test", "x", meta).change)
     with pytest.raises(EnvNeeded) as asked:
-        asyncio.run(inject.inject(app, Inject(context=HERE), Call(env={})))
+        asyncio.run(app.execute("nudge.inject", {"context": HERE}, Call(env={})))
     assert VARIABLES | {"CI"} <= set(asked.value.names)
 
 
@@ -267,7 +264,7 @@ def test_the_same_words(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> No
         monkeypatch.setenv(name, value)
     app = App(machine.session(), OPERATIONS)
     app.history = machine.database()
-    by_server = asyncio.run(inject.inject(app, Inject(context=HERE, session_id="new"), Call()))["text"]
+    by_server = asyncio.run(app.execute("nudge.inject", {"context": HERE, "session_id": "new"}, Call()))["text"]
     app.history.close()
     assert by_itself == by_server and '- api/test: "pytest -q" ("from the README")' in by_itself
 
@@ -387,7 +384,7 @@ def _told_by(by: str, machine: Machine, settings: dict[str, str]) -> str:
         return build_offline_digest({**machine.environ, **settings}, HERE, "new", "startup").text
     app = App(machine.session(**settings), OPERATIONS)
     app.history = machine.database()
-    told = asyncio.run(inject.inject(app, Inject(context=HERE), Call()))
+    told = asyncio.run(app.execute("nudge.inject", {"context": HERE}, Call()))
     app.history.close()
     return str(told["text"])
 
