@@ -55,6 +55,13 @@ def stem(word: str) -> str:
     return spelled.encode("latin-1").decode("utf-8", "replace")
 
 
+def root(word: str) -> str:
+    """Return the stem of the stem, and so on: "deployment" and "deploy" have different stems, "deploy" and "deploi"."""
+    while (shorter := stem(word)) != word:
+        word = shorter
+    return word
+
+
 def has_word(text: str, word: str) -> bool:
     """Whether a text has a word in any form that has the same stem. Both are in lower case and ASCII."""
     at = text.find(word)

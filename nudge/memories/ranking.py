@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, Self
 
 from nudge import limits
+from nudge.memories.claims import claims_of, may_contradict, negations
 from nudge.memories.note import ATTEMPT, LONG, MID, Note
 from nudge.memories.retrieval import (
     Condition,
@@ -29,9 +30,8 @@ from nudge.memories.retrieval import (
     best_matches,
     count_matches,
     count_notes,
-    most_of,
     text_scores,
-    titles_alike,
+    titles_about,
     words_in,
 )
 from nudge.memories.store import LIVE, NoteFilter, SqlConnection, find_winners, get_many, placeholders
@@ -195,20 +195,17 @@ def matched_words(connection: SqlConnection, text: str | None, notes: Iterable[N
 
 
 def similar_titles(connection: SqlConnection, note: Note, now: float) -> list[int]:
-    """Return the ids of notes in the namespace whose titles have most of this one's words, the newest first; no
-    attempts."""
-    words = content_words(note.draft.title)
-    if not words:
-        return []
-    alike = titles_alike(connection, words, note.draft.namespace)
+    """Return the ids of notes in the namespace whose titles may contradict this one's, or repeat it, the newest first;
+    no attempts."""
+    claims = claims_of(note.draft.title)
+    alike = titles_about(connection, [claim.words for claim in claims], negations(), note.draft.namespace)
     # With a plus: by the ids, not by the index of namespaces.
     titles = connection.execute(
         f"SELECT n.id, n.title FROM notes n WHERE n.id IN ({placeholders(alike)}) AND {LIVE} AND n.id <> ?"
         f" AND n.kind <> '{ATTEMPT}' AND +n.namespace = ? ORDER BY n.id DESC",
         (*alike, now, note.id, note.draft.namespace),
     )
-    shared = ((len(set(words) & set(content_words(title))), note_id) for note_id, title in titles)
-    return [note_id for count, note_id in shared if count >= most_of(words)][:_SIMILAR_TITLES]
+    return [note_id for note_id, title in titles if may_contradict(claims, claims_of(title))][:_SIMILAR_TITLES]
 
 
 def _ranked(connection: SqlConnection, words: Words, where: NoteFilter, limit: int, now: float) -> list[Match]:

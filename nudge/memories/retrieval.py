@@ -12,7 +12,6 @@ row. Beyond `_EXACT_NOTES` only the best notes get the score of their passages, 
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
@@ -20,7 +19,7 @@ from typing import Any, Self
 from nudge.errors import Invalid
 from nudge.passages import NOTE_OF_ROW, note_of
 from nudge.spelling import NOTES, find_corrections
-from nudge.words import content_words, distinct_words, has_word
+from nudge.words import content_words, distinct_words, has_word, root
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,9 +33,8 @@ _LENGTH = -0.15  # power of the number of passages
 _MERGED_PAGES = 64  # of the index, in one step
 _PAGES_MERGED_WITH_A_NOTE = 16
 _MOST_READ = 4_096  # characters of a note whose words are not looked up in the index
-_MOST_LACKING = 4  # words of a title, up to which the pairs of the others are looked for in one query
-_MOST_ALIKE = 50  # titles that are compared
-_FREQUENT_IN_TITLES = 200  # notes with a word in their titles, from which on it is a frequent one
+_MOST_TITLES_COMPARED = 50  # for one subject
+_LEAST_BEGINNING = 4  # characters of a word that are looked up in place of all its forms
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,64 +213,26 @@ def count_matches(connection: SqlConnection, word: str, namespaces: tuple[str, .
     return _count(connection, f'{_scope(namespaces)}("{word}")', most)
 
 
-def titles_alike(connection: SqlConnection, words: Sequence[str], namespace: str) -> list[int]:
-    """Return the ids of notes that may have most of these words in their titles: all of a namespace, or the newest of
-    many, and perhaps some of other namespaces.
-
-    A title that lacks no more of the words than it may has two of any that are two more. Numbers and long words are
-    mostly rare: few titles have two of them.
-    """
-    may_lack = len(words) - most_of(words)
-    by_rarity = sorted(words, key=lambda word: (word.isalpha(), -len(word)))
-    if may_lack > _MOST_LACKING:
-        return _titles_by_rarest(connection, by_rarity, may_lack, namespace)
-    rows = connection.execute(
-        f"SELECT rowid {_MATCHING} LIMIT {_MOST_ALIKE + 1}", (f"title : {_two_of(by_rarity[: may_lack + 2])}",)
-    ).fetchall()
-    if len(rows) <= _MOST_ALIKE:
-        return [row[0] for row in rows]
-    return _titles_by_rarest(connection, by_rarity, may_lack, namespace)
+def titles_about(
+    connection: SqlConnection, subjects: Sequence[Sequence[str]], negations: Sequence[str], namespace: str
+) -> list[int]:
+    """Return the ids of the newest notes of a namespace whose titles may have all words of one of the subjects, or have
+    one of the negations and a word of a subject."""
+    scope = _scope((namespace,))
+    queries = [" AND ".join(map(_any_form, words[:MAX_WORDS])) for words in subjects if words]
+    every = sorted({_any_form(word) for words in subjects for word in words})[:MAX_WORDS]
+    if every:
+        denied = " OR ".join(f'"{word}"' for word in negations)
+        queries.append(f"({denied}) AND ({' OR '.join(every)})")
+    newest = f"SELECT rowid {_MATCHING} ORDER BY rowid DESC LIMIT {_MOST_TITLES_COMPARED}"
+    ids = {row[0] for query in queries for row in connection.execute(newest, (f"{scope}title : ({query})",))}
+    return sorted(ids, reverse=True)
 
 
-def _two_of(words: Sequence[str]) -> str:
-    """The expression for two of the words; for the word where there is one."""
-    terms = [f'"{word}"' for word in words]
-    pairs = [f"({term} AND ({' OR '.join(terms[at:])}))" for at, term in enumerate(terms[:-1], 1)]
-    return f"({' OR '.join(pairs or terms)})"
-
-
-def _titles_by_rarest(connection: SqlConnection, by_rarity: Sequence[str], may_lack: int, namespace: str) -> list[int]:
-    """The same where many titles have two of the words that should be rare: by counting how many have each."""
-    frequencies: dict[str, int] = {}
-    counts: Counter[int] = Counter()
-    rare = 0
-    for word in by_rarity:
-        ids = _titled(connection, word)
-        frequencies[word] = len(ids)
-        if len(ids) < _FREQUENT_IN_TITLES:
-            counts.update(ids)
-            rare += 1
-            alike = [note_id for note_id, count in counts.items() if count >= rare - may_lack]
-            if rare > may_lack and len(alike) <= _MOST_ALIKE:
-                return alike
-    rarest = sorted(frequencies, key=lambda word: (frequencies[word], -len(word)))[: may_lack + 1]
-    either = " OR ".join(f'"{word}"' for word in rarest)
-    rows = connection.execute(
-        f"SELECT rowid {_MATCHING} ORDER BY rowid DESC LIMIT {_MOST_ALIKE}",
-        (f"{_scope((namespace,))}title : ({either})",),
-    )
-    return [row[0] for row in rows]
-
-
-def _titled(connection: SqlConnection, word: str) -> list[int]:
-    """The notes with a word in their titles, or some of them when it is a frequent one."""
-    rows = connection.execute(f"SELECT rowid {_MATCHING} LIMIT {_FREQUENT_IN_TITLES}", (f'title : "{word}"',))
-    return [row[0] for row in rows]
-
-
-def most_of(words: Sequence[str]) -> int:
-    """Two thirds of them, and at least two."""
-    return max(min(len(words), 2), (2 * len(words) + 2) // 3)
+def _any_form(word: str) -> str:
+    """The term for a word in any form. "deployment" and "deploy" have stems of their own, which begin alike."""
+    beginning = root(word)[:-1]
+    return f'"{beginning}" *' if len(beginning) >= _LEAST_BEGINNING and beginning.isalpha() else f'"{word}"'
 
 
 def count_notes(connection: SqlConnection, namespaces: tuple[str, ...] | None, most: int) -> int:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 
 from nudge.errors import Invalid
-from nudge.memories import ranking, retrieval, store
+from nudge.memories import ranking, store
 from nudge.memories.note import Draft, Lifetimes
 from nudge.memories.ranking import relevant_notes, subject_words
 from nudge.memories.store import NoteFilter
@@ -59,25 +61,41 @@ def test_the_text_decides_and_the_rest_only_between_equals(notes: sqlite3.Connec
 
 
 def test_similar_titles_are_reported(notes: sqlite3.Connection) -> None:
-    """Most of the words in common, in the same namespace."""
+    """Those that say the same, or something else, of one subject; in the same namespace."""
     known = add(notes, "Deploy with docker compose")
     add(notes, "Deploy with docker compose", namespace="other")
     assert ranking.similar_titles(notes, add(notes, "How to deploy with docker compose"), NOW) == [known.id]
     assert ranking.similar_titles(notes, add(notes, "Deploy by hand"), NOW) == []
 
 
-@pytest.mark.parametrize("frequent", [2, 10_000])
-def test_similar_titles_are_found_among_many_with_the_same_words(
-    notes: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch, frequent: int
-) -> None:
-    """In its namespace, whether its words are rare in titles or frequent ones."""
-    monkeypatch.setattr(retrieval, "_FREQUENT_IN_TITLES", frequent)
+def test_similar_titles_are_found_among_many_with_the_same_words(notes: sqlite3.Connection) -> None:
+    """In its namespace."""
     known = add(notes, "Deploy with docker compose")
     add(notes, "Deploy with docker compose", namespace="elsewhere")
     for number in range(20):
         add(notes, f"Deploy number {number}")
         add(notes, f"Docker image {number}")
     assert ranking.similar_titles(notes, add(notes, "How to deploy with docker compose"), NOW) == [known.id]
+
+
+@pytest.mark.parametrize(("pairs", "missed"), [("title_pairs.txt", 2), ("title_pairs_unseen.txt", 1)])
+def test_titles_that_contradict_each_other_are_told_from_those_that_look_alike(pairs: str, missed: int) -> None:
+    """Whichever of two notes is stored first. All that is reported contradicts, and nearly all that contradicts is
+    reported."""
+    text = (Path(__file__).parent / pairs).read_text()
+    contradicting, alike = (
+        [tuple(line.split(" | ")) for line in part.strip().splitlines()[1:]] for part in text.split("[")[1:]
+    )
+    for order in (1, -1):
+        assert not [pair for pair in alike if _is_reported(*pair[::order])]
+        assert sum(_is_reported(*pair[::order]) for pair in contradicting) >= len(contradicting) - missed
+
+
+def _is_reported(first: str, second: str) -> bool:
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        migrations.migrate(connection)
+        known, new = add(connection, first), add(connection, second)
+        return ranking.similar_titles(connection, new, NOW) == [known.id]
 
 
 def test_a_resolved_note_ranks_below_the_one_that_won(notes: sqlite3.Connection) -> None:

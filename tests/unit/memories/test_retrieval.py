@@ -234,13 +234,15 @@ def test_single_notes_leave_few_segments(notes: sqlite3.Connection) -> None:
     assert found(notes, "number 57")[0] == 58
 
 
-def test_titles_alike_are_found_by_two_of_their_rare_words(notes: sqlite3.Connection) -> None:
-    """A title that shares most of the words has two of any choice of them; one that shares a single word is none."""
-    alike = add(notes, "Deploy of the staging cluster needs a vault key")
-    other = add(notes, "Staging")
-    words = content_words("The staging cluster deploy needs the vault token")
-    ids = retrieval.titles_alike(notes, words, "global")
-    assert alike in ids and other not in ids
+def test_titles_about_a_subject_have_all_of_its_words(notes: sqlite3.Connection) -> None:
+    """In any form, or deny something about one of them; in the namespace, the newest first and not too many."""
+    has_all, denied = add(notes, "Target of deployments"), add(notes, "Do not deploy on Friday")
+    other, elsewhere = add(notes, "Deploy key"), add(notes, "Deploy target", namespace="elsewhere")
+    ids = retrieval.titles_about(notes, [("deploy", "target")], ("not",), "global")
+    assert ids == [denied, has_all] and other not in ids and elsewhere not in ids
+    many = [add(notes, f"Deploy target {number}") for number in range(60)]
+    assert retrieval.titles_about(notes, [("deployment", "targets")], ("not",), "global")[:50] == many[:-51:-1]
+    assert retrieval.titles_about(notes, [[f"w{number}" for number in range(400)]], ("not",), "global") == []
 
 
 def test_no_match_is_lost_among_thousands_with_the_same_words(notes: sqlite3.Connection) -> None:
