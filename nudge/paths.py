@@ -20,6 +20,7 @@ TOKEN = "token"
 CHANGE_LOG = "changes.log"
 PREVIOUS = "previous.json"
 SETTINGS = "settings.json"
+TRANSFERS = "transfers"
 START_LOCK = "start.lock"
 START_REPORT = "start.err"
 

@@ -40,7 +40,7 @@ def decode(body: bytes, *, depth: int = limits.MAX_JSON_DEPTH) -> Any:
     decoder = _FAST
     if len(body) > limits.SMALL_JSON_BYTES and (values := brackets + body.count(b",")) > limits.FAST_JSON_VALUES:
         if values > limits.MAX_JSON_VALUES:
-            _refuse("too many values in one message; send it in parts")
+            refuse("too many values in one message; send it in parts")
         decoder = _INTERRUPTIBLE
     return _decode(body, brackets, decoder, depth)
 
@@ -50,17 +50,42 @@ def decode_file(content: bytes) -> Any:
     return _decode(content, content.count(b"[") + content.count(b"{"), _FAST, limits.MAX_JSON_DEPTH)
 
 
+def decode_at(text: str, start: int, *, depth: int, before: int = 0, is_large: bool = False) -> tuple[Any, int]:
+    """Return the value that begins at `start`, and where it ends; raise JsonError. For a reader of pieces: `before` is
+    the number of characters in front of `text`, which positions in errors count; a value `is_large` when it takes more
+    than SMALL_JSON_BYTES."""
+    decoder = _FAST
+    if is_large and text.count("[", start) + text.count("{", start) + text.count(",", start) > limits.FAST_JSON_VALUES:
+        decoder = _INTERRUPTIBLE
+    try:
+        value, end = decoder.scan_once(text, start)
+    except StopIteration as stopped:
+        raise parse_error("Expecting value", before + stopped.value) from None
+    except json.JSONDecodeError as error:
+        raise parse_error(error.msg, before + error.pos) from None
+    except RecursionError:
+        refuse_depth()
+    brackets = text.count("[", start, end) + text.count("{", start, end)
+    if brackets > depth or _ESCAPED_SURROGATE.search(text, start, end):
+        _check(value, depth)
+    return value, end
+
+
+def parse_error(reason: str, position: int) -> JsonError:
+    # `json` ends some of its messages with a preposition for the position that it adds itself.
+    reason = reason.removesuffix(" at").removesuffix(" starting")
+    return JsonError(PARSE_ERROR, f"Parse error at {position}: {reason}")
+
+
 def _decode(body: bytes, brackets: int, decoder: _Decoder, depth: int) -> Any:
     try:
         value = decoder.decode(body.decode())
     except json.JSONDecodeError as error:
-        # `json` ends some of its messages with a preposition for the position that it adds itself.
-        reason = error.msg.removesuffix(" at").removesuffix(" starting")
-        raise JsonError(PARSE_ERROR, f"Parse error at {error.pos}: {reason}") from None
+        raise parse_error(error.msg, error.pos) from None
     except UnicodeDecodeError as error:
         raise JsonError(PARSE_ERROR, f"Parse error at {error.start}: invalid UTF-8") from None
     except RecursionError:
-        _refuse_depth()
+        refuse_depth()
     if brackets > depth or _SURROGATE.search(body):
         _check(value, depth)
     return value
@@ -101,22 +126,22 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     for start in range(_SLICE, len(pairs), _SLICE):  # 90,000 in one step would hold the interpreter for 20 ms
         members.update(pairs[start : start + _SLICE])
     if len(members) != len(pairs):
-        _refuse("an object has the same key twice")
+        refuse("an object has the same key twice")
     return members
 
 
 def _integer(literal: str) -> int:
     if len(literal.lstrip("-")) > limits.MAX_INTEGER_DIGITS:
-        _refuse(f"an integer has more than {limits.MAX_INTEGER_DIGITS} digits")
+        refuse(f"an integer has more than {limits.MAX_INTEGER_DIGITS} digits")
     return int(literal)
 
 
 def _real(literal: str) -> float:
     if len(literal) > limits.MAX_NUMBER_CHARS:
-        _refuse(f"a number has more than {limits.MAX_NUMBER_CHARS} characters")
+        refuse(f"a number has more than {limits.MAX_NUMBER_CHARS} characters")
     number = float(literal)
     if isinf(number):
-        _refuse("a number is too large")
+        refuse("a number is too large")
     return number
 
 
@@ -144,6 +169,7 @@ _FAST = _Decoder(json.scanner.make_scanner)
 _INTERRUPTIBLE = _Decoder(json.scanner.py_make_scanner)  # type: ignore[attr-defined]  # missing from the stubs only
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":"))
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+_ESCAPED_SURROGATE = re.compile(_SURROGATE.pattern.decode())
 
 
 def _check(value: Any, depth: int) -> None:
@@ -161,17 +187,17 @@ def _check(value: Any, depth: int) -> None:
                 inner += part
         level = inner
     if any(isinstance(part, dict | list) for part in level):
-        _refuse_depth()
+        refuse_depth()
     texts += [part for part in level if isinstance(part, str)]
     try:
         "".join(texts).encode()
     except UnicodeEncodeError:
-        _refuse("a string has half of a surrogate pair")
+        refuse("a string has half of a surrogate pair")
 
 
-def _refuse_depth() -> NoReturn:
-    _refuse(f"nested deeper than {limits.MAX_JSON_DEPTH}")
+def refuse_depth() -> NoReturn:
+    refuse(f"nested deeper than {limits.MAX_JSON_DEPTH}")
 
 
-def _refuse(message: str) -> NoReturn:
+def refuse(message: str) -> NoReturn:
     raise JsonError(INVALID_REQUEST, f"Invalid request: {message}")

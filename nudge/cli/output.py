@@ -43,7 +43,7 @@ _ADVICE = {
     "E_SCOPE_INVALID": "see: nudge {verb} --help",
     "E_INVALID": "see: nudge {verb} --help",
 }
-_TRANSFER_LIMITS = ("transfers", "staged hints", "staged notes")  # of an import or export, not of what is stored
+_IMPORT_LIMIT = "hints of an import"  # not of what is stored
 # Where a field of a request comes from on the command line; without the index in a list.
 _OPTIONS = {
     **{f"meta.{name}": f"--{name}" for name in ("reason", "tags", "priority", "confidence", "ttl", "sensitivity")},
@@ -254,10 +254,10 @@ def _error_sentence(error: NudgeError, verb: str) -> str:
 
 
 def _is_advice_needed(error: NudgeError) -> bool:
-    """Whether the advice for the reason applies to this error: deleting hints ends no transfer, and doctor checks the
-    database. A message with two parts says itself what to do about it."""
+    """Whether the advice for the reason applies to this error: deleting hints makes no import smaller, doctor is for
+    the database. A message with two parts says itself what to do about it."""
     if error.reason == "E_QUOTA":
-        return error.data.get("limit") not in _TRANSFER_LIMITS
+        return error.data.get("limit") != _IMPORT_LIMIT
     if error.reason == "E_STORAGE":
         return "the database" in error.message and ";" not in error.message
     return not isinstance(error, SettingInvalid)

@@ -19,7 +19,7 @@ from nudge.text import escape
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
-    from typing import Any
+    from typing import Any, BinaryIO
 
     from nudge.ipc.client import Client
 
@@ -103,12 +103,17 @@ def parse_json(content: bytes) -> Any:
         raise ValueError(error.message.removeprefix("Invalid request: ")) from None
 
 
-def read_stdin_bytes(most: int) -> bytes:
-    """Read up to `most` bytes of stdin. Raise Usage when it is closed or cannot be read."""
+def stdin_bytes() -> BinaryIO:
+    """Return stdin as bytes. Raise Usage when it is closed."""
     if sys.stdin is None or sys.stdin.closed:  # None: the caller closed it, as `0<&-` does
         raise Usage("cannot read stdin: it is closed", "pipe the input into the command, or redirect a file to it")
+    return sys.stdin.buffer
+
+
+def read_stdin_bytes(most: int) -> bytes:
+    """Read up to `most` bytes of stdin. Raise Usage when it is closed or cannot be read."""
     try:
-        return sys.stdin.buffer.read(most)
+        return stdin_bytes().read(most)
     except OSError as error:
         raise Usage(f"cannot read stdin: {error.strerror}", "pipe the input into the command") from None
 

@@ -3,24 +3,25 @@ sync and mine for notes."""
 
 from __future__ import annotations
 
+import codecs
+import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
-from typing import Any
+from typing import Any, BinaryIO
 
 import click
 
-from nudge import context, files, limits, paths
+from nudge import context, files, limits, paths, transfer_files
 from nudge.cli import completion, output, params, plain
 from nudge.cli.app import verb
 from nudge.cli.output import EXIT_OK, EXIT_REFUSED, Styler, Usage
 from nudge.cli.params import dry_run_option, namespace_option, note_fields, option, resolve_namespace
 from nudge.cli.plain import Invocation
 from nudge.cli.prompts import ask, can_ask, progress, waiting, yes_option
-from nudge.errors import Invalid, NotFound, StorageFailed
-from nudge.ipc import pages
+from nudge.errors import INVALID_REQUEST, PARSE_ERROR, Invalid, NotFound, NudgeError, StorageFailed
 from nudge.text import escape
 from nudge.usecases.visibility import visible_here
 
@@ -40,28 +41,91 @@ _output_option = option(
 )
 
 
-# Files and pages
+# Files
 
 
-def _read_document(path: str, writer: str, *, name: str | None = None) -> Any:
-    """Read the JSON of a file, or of stdin (-). `writer` is the command that writes such files; `name` is what errors
-    call this one."""
-    name, most = name or ("stdin" if path == "-" else path), limits.MAX_IMPORT_FILE_BYTES + 1
-    try:
-        content = plain.read_stdin_bytes(most) if path == "-" else _read_file(path, most)
-    except OSError as error:
-        raise Usage(f"cannot read {name}: {error.strerror}", f"name a file that {writer} wrote") from None
-    if len(content) > limits.MAX_IMPORT_FILE_BYTES:
-        raise Invalid(f"{name} is larger than {limits.MAX_IMPORT_FILE_BYTES // limits.MIB} MiB, the limit for imports")
-    try:
-        return plain.parse_json(content)
-    except ValueError as error:
-        raise Invalid(f"{name} is not JSON: {error}; it must be the output of {writer}") from None
+def _import_document(
+    invocation: Invocation,
+    operation: str,
+    source: _Source,
+    fields: dict[str, Any],
+    parse: Callable[[Any], dict[str, Any] | None],
+) -> Any:
+    """Import a document of any size and return the result. `parse` makes parameters of a small one, or returns None for
+    one that does not fit into a call; a large one goes through a file, which the server parses."""
+    call, directory = _call_from_here(invocation), paths.runtime_dir()
+    with source.open() as opened:
+        beginning = opened.read(limits.PAGE_BYTES + 1)
+        is_small = len(beginning) <= limits.PAGE_BYTES
+        if is_small and (parsed := parse(source.parse(beginning))) is not None:
+            return call(operation, {**parsed, **fields})
+        with transfer_files.reserved(directory) as name:
+            with transfer_files.created(directory, name) as copy:
+                source.copy(beginning, opened, copy)
+            with waiting(invocation.console, "importing, seconds"), source.naming_errors():
+                return call(operation, {"file": name, **fields})
 
 
-def _read_file(path: str, most: int) -> bytes:
-    with open(path, "rb") as source:
-        return source.read(most)
+class _Source:
+    """The document of an import: in a file, or stdin (`-`). `writer` is the command that writes such documents; `name`
+    is what errors call this one."""
+
+    def __init__(self, path: str, writer: str, *, name: str | None = None) -> None:
+        self.name = name or ("stdin" if path == "-" else path)
+        self._path, self._writer = path, writer
+
+    @contextmanager
+    def open(self) -> Iterator[BinaryIO]:
+        try:
+            with nullcontext(plain.stdin_bytes()) if self._path == "-" else open(self._path, "rb") as file:
+                yield file
+        except OSError as error:
+            raise Usage(
+                f"cannot read {self.name}: {error.strerror}", f"name a file that {self._writer} wrote"
+            ) from None
+
+    def parse(self, content: bytes) -> Any:
+        try:
+            return plain.parse_json(content)
+        except ValueError as error:
+            raise self._is_not_json(str(error)) from None
+
+    def copy(self, beginning: bytes, source: BinaryIO, target: BinaryIO) -> None:
+        """Copy the document. What is no text cannot be JSON, and may never end."""
+        if not beginning.lstrip().startswith(b"{"):
+            raise self._is_not_json("it must be an object")
+        decoder, piece = codecs.getincrementaldecoder("utf-8")(), beginning
+        while piece:
+            try:
+                decoder.decode(piece)
+            except UnicodeDecodeError:
+                raise self._is_not_json("invalid UTF-8") from None
+            target.write(piece)
+            piece = source.read(limits.TRANSFER_PIECE)
+
+    @contextmanager
+    def naming_errors(self) -> Iterator[None]:
+        """Say which document is not JSON, when the server says that it is not."""
+        try:
+            yield
+        except NudgeError as error:
+            if error.code in (PARSE_ERROR, INVALID_REQUEST):
+                raise self._is_not_json(error.message.removeprefix("Invalid request: ")) from None
+            raise
+
+    def _is_not_json(self, why: str) -> Invalid:
+        return Invalid(f"{self.name} is not JSON: {why}; it must be the output of {self._writer}")
+
+
+def _export_document(invocation: Invocation, operation: str, fields: dict[str, Any]) -> Any:
+    """Return the result of an export of any size."""
+    directory = paths.runtime_dir()
+    with transfer_files.reserved(directory) as name:
+        result = invocation.call(operation, {**fields, "file": name})
+        if result.get("file") is None:
+            return result
+        with transfer_files.open_written(directory, name) as file:
+            return json.load(file)
 
 
 @contextmanager
@@ -92,17 +156,6 @@ def _call_from_here(invocation: Invocation) -> Callable[[str, Mapping[str, Any]]
     return partial(invocation.client().call, context=plain.context_params())
 
 
-class _RunningTotal:
-    """Turns reports of how much is done in all into steps of a progress bar."""
-
-    def __init__(self, advance: Callable[[int], None]) -> None:
-        self._advance, self._total = advance, 0
-
-    def __call__(self, total: int) -> None:
-        self._advance(total - self._total)
-        self._total = total
-
-
 # Hints
 
 
@@ -130,7 +183,7 @@ def export_hints(
     del format  # JSON is the only one
     fields: dict[str, Any] = {} if component is None else {"component": component}
     fields |= {"reveal": True} if reveal else {}
-    result = {"payload": pages.export_payload(invocation.call, fields)}
+    result = {"payload": _export_document(invocation, "nudge.export", fields)["payload"]}
     hints = list(_payload_hints(result["payload"]))
     text = output.encode_json(result["payload"], indent=2)
     if target not in (None, "-"):
@@ -199,13 +252,11 @@ def import_hints(invocation: Invocation, file: str | None, previous: bool, mode:
     --mode replace asks for confirmation."""
     if previous == (file is not None):
         raise Usage("FILE and --previous exclude each other" if previous else "missing FILE")
-    payload = _read_payload(file)
+    source = _previous_session() if file is None else _Source(file, "nudge export")
     if mode == "replace" and not yes and can_ask() and not _confirm_replace(invocation):
         invocation.console.note("nothing was changed")
         return EXIT_REFUSED
-    with progress(invocation.console, "importing hints", _count_hints(payload)) as advance:
-        call = _call_from_here(invocation)
-        result = pages.import_payload(call, payload, mode, _RunningTotal(advance))
+    result = _import_document(invocation, "nudge.import", source, {"mode": mode}, _parse_payload)
     invocation.console.result(result, _hint_import_lines(invocation.console.styler, result))
     return EXIT_OK
 
@@ -217,26 +268,20 @@ def _confirm_replace(invocation: Invocation) -> bool:
     return not hints or ask("Replace the only hint?" if hints == 1 else f"Replace all {hints:,} hints?", yes=False)
 
 
-def _read_payload(file: str | None) -> Any:
-    """Return the payload in a file, in stdin (-) or of the previous session (None), also when `export --json` wrapped
-    it."""
-    path = os.path.join(paths.runtime_dir(), paths.PREVIOUS) if file is None else file
-    if file is None and not os.path.exists(path):
+def _previous_session() -> _Source:
+    path = os.path.join(paths.runtime_dir(), paths.PREVIOUS)
+    if not os.path.exists(path):
         raise NotFound(
             "there are no hints of a previous session; a session ends with: nudge stop --forget, or when no nudge "
             "process has run for a while"
         )
-    document = _read_document(path, "nudge export", name="the previous session" if file is None else None)
+    return _Source(path, "nudge export", name="the previous session")
+
+
+def _parse_payload(document: Any) -> dict[str, Any]:
+    """Return the payload in a document, also when `export --json` wrapped it."""
     is_wrapped = isinstance(document, dict) and "payload" in document and "components" not in document
-    return document["payload"] if is_wrapped else document
-
-
-def _count_hints(payload: Any) -> int:
-    """Return the number of hints in a payload; 0 for a payload that the server will refuse."""
-    try:
-        return sum(1 for _ in _payload_hints(payload))
-    except (AttributeError, KeyError, TypeError):
-        return 0
+    return {"payload": document["payload"] if is_wrapped else document}
 
 
 _KNOWN = ("already here", "not newer")  # beginnings of reasons: the server has the hint, which needs no line
@@ -264,16 +309,9 @@ def _hint_import_lines(styler: Styler, result: dict[str, Any]) -> Iterator[str]:
 @namespace_option()
 def export_notes(invocation: Invocation, target: str | None, namespace: str | None) -> int:
     """Prints one JSON document with all notes, their links and metadata, that `nudge memory import` reads."""
-    document: dict[str, Any] = {"memories": [], "links": []}
-    fields, after = note_fields(namespace), 0
     console, to_file = invocation.console, target not in (None, "-")
-    with progress(console, "exporting notes", None if to_file or not console.is_terminal else 0) as advance:
-        while after is not None:
-            page = invocation.call("nudge.memory_export", {**fields, "after": after})
-            document["exported_at"], after = page["exported_at"], page["next"]
-            for name in ("memories", "links"):
-                document[name] += page[name]
-            advance(len(page["memories"]))
+    with waiting(console, "exporting notes, seconds"):
+        document = _export_document(invocation, "nudge.memory_export", note_fields(namespace))
     if target is not None and to_file:
         with _open_output(target) as write:
             write(output.encode_json(document, indent=2) + "\n")
@@ -305,35 +343,30 @@ def import_notes(invocation: Invocation, file: str | None, namespace: str | None
     """The newer of two versions of a note is kept, so a second import changes nothing. Valid notes are stored all or
     none; a note that is not valid or holds a credential is left out. Prints the counts, and each note that was left out
     with the reason."""
-    from nudge.usecases.note_import import send_notes
-
     if file is None and (sys.stdin is None or sys.stdin.closed or sys.stdin.isatty()):
         raise Usage("missing FILE")
-    document = _read_document(file or "-", "nudge memory export")
-    _check_has_notes(document, file or "stdin")
-    memories, links = _rows(document, "memories"), _rows(document, "links")
+    source = _Source(file or "-", "nudge memory export")
     fields = {"dry_run": dry_run, **note_fields(namespace)}
-    with progress(invocation.console, "importing notes", len(memories)) as advance:
-        call = _call_from_here(invocation)
-        result = pages.restart_when_unknown(lambda: send_notes(call, memories, links, fields, _RunningTotal(advance)))
+    parse = partial(_parse_notes, source.name)
+    result = _import_document(invocation, "nudge.memory_import", source, fields, parse)
     invocation.console.result(result, _note_import_lines(invocation.console.styler, result, dry_run=dry_run))
     return EXIT_OK
 
 
-def _check_has_notes(document: Any, name: str) -> None:
-    """Raise Invalid for JSON that is no export of notes."""
-    if isinstance(document, dict) and "memories" in document:
-        return
-    has_hints = isinstance(document, dict) and ("components" in document or "payload" in document)
-    advice = "it has hints, read it with: nudge import" if has_hints else "it must be the output of nudge memory export"
-    raise Invalid(f"{name} has no list of memories; {advice}")
-
-
-def _rows(document: Any, name: str) -> list[dict[str, Any]]:
-    rows = document.get(name, [])
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise Invalid(f"{name} must be a list of objects; the file must be the output of nudge memory export")
-    return rows
+def _parse_notes(name: str, document: Any) -> dict[str, Any] | None:
+    """Return a document as parameters; None for more notes than a call takes. Raises Invalid for JSON that is no export
+    of notes."""
+    if not isinstance(document, dict) or "memories" not in document:
+        has_hints = isinstance(document, dict) and ("components" in document or "payload" in document)
+        advice = (
+            "it has hints, read it with: nudge import" if has_hints else "it must be the output of nudge memory export"
+        )
+        raise Invalid(f"{name} has no list of memories; {advice}")
+    for rows in ("memories", "links"):
+        listed = document.get(rows, [])
+        if not isinstance(listed, list) or not all(isinstance(row, dict) for row in listed):
+            raise Invalid(f"{rows} must be a list of objects; the file must be the output of nudge memory export")
+    return document if len(document["memories"]) <= limits.MAX_BULK_NOTES else None
 
 
 def _note_import_lines(styler: Styler, result: Mapping[str, Any], *, dry_run: bool) -> Iterator[str]:
@@ -403,15 +436,14 @@ def mine_notes(invocation: Invocation, path: str, form: str, namespace: str | No
 
     console, source = invocation.console, plain.existing_path(path, f"name an export of {form}")
     with progress(console, "mining notes", None) as advance:
-        result = pages.restart_when_unknown(
-            lambda: mine_export(
-                _call_from_here(invocation),
-                form,
-                source,
-                namespace=resolve_namespace(namespace),
-                dry_run=dry_run,
-                progress=_RunningTotal(advance),
-            )
+        result = mine_export(
+            _call_from_here(invocation),
+            paths.runtime_dir(),
+            form,
+            source,
+            namespace=resolve_namespace(namespace),
+            dry_run=dry_run,
+            progress=advance,
         )
     console.result(result, _mine_lines(console.styler, result, dry_run=dry_run))
     return EXIT_OK

@@ -51,7 +51,6 @@ VERBS = (
         "transfer",
         "write hints as JSON (--all: the history)",
         "nudge.export",
-        "nudge.export_page",
         "nudge.export_all",
     ),
     Verb(
@@ -60,9 +59,6 @@ VERBS = (
         "transfer",
         "read hints from JSON",
         "nudge.import",
-        "nudge.import_begin",
-        "nudge.import_page",
-        "nudge.import_commit",
     ),
     Verb("scan", HINTS, "hints", "set hints from the manifests of this repo", "nudge.scan"),
     Verb("remember", NOTES, "memories", "store a note: a decision, a lesson, a finding", "nudge.memory_store"),

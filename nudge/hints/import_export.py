@@ -1,11 +1,13 @@
-"""Export hints as one JSON payload, whole or in pages, and import such a payload."""
+"""Export hints as one JSON payload, at once or in pieces, and import such a payload."""
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from itertools import groupby
+from typing import Any
 
 from nudge import limits
 from nudge.clock import iso
@@ -15,13 +17,15 @@ from nudge.hints.fields import encode, parse_name, parse_object, parse_text, pri
 from nudge.hints.index import HintIndex
 from nudge.hints.model import Change, Decision, Hint, Identity, hint_from_wire, next_version, parse_timestamp
 from nudge.hints.quotas import Admission
+from nudge.json_reader import JsonReader
+from nudge.transfer_files import refuse_page
 
 SCHEMA_VERSION = "1.1"
 SINGLE_VERSION = "1.0"  # the version of a payload without lists of variants
 
 _OLDEST, _NEWEST = (1, 0), (1, 1)  # schema versions that can be read
 _VERSION = re.compile(r"([0-9]{1,6})\.([0-9]{1,6})")
-_PAYLOAD_FIELDS = ("schema_version", "created_at", "session_id", "components")
+PAYLOAD_FIELDS = ("schema_version", "created_at", "session_id", "components")
 
 
 # Export
@@ -47,15 +51,16 @@ def export_components(hints: Iterable[Hint], reveal: bool) -> dict[str, Any]:
     }
 
 
-def export_page(hints: list[Hint], start: int, reveal: bool) -> tuple[dict[str, Any], int | None]:
-    """Return the components of one page of hints, which are sorted by identity, and where the next page starts."""
-    size, end = 0, start
-    while end < len(hints) and (end == start or size < limits.PAGE_BYTES):
-        hint = hints[end]
-        size += len(encode([hint.component, hint.key, _export(hint, reveal)]).encode("utf-8", "surrogatepass"))
-        end += 1
-    last = None if end == len(hints) else end
-    return export_components(hints[start:end], reveal), last
+def export_pieces(header: Mapping[str, Any], hints: Iterable[Hint], reveal: bool) -> Iterator[str]:
+    """Yield the JSON text of a payload of any size, a hint at a time; `hints` are sorted by identity."""
+    yield "{" + "".join(f"{encode(name)}:{encode(content)}," for name, content in header.items()) + '"components":{'
+    for nth, (component, of_component) in enumerate(groupby(hints, key=lambda hint: hint.component)):
+        yield f'{"," if nth else ""}{encode(component)}:{{"hints":{{'
+        for number, (key, variants) in enumerate(groupby(of_component, key=lambda hint: hint.key)):
+            exported = [_export(hint, reveal) for hint in variants]
+            yield f"{',' if number else ''}{encode(key)}:{encode(exported if len(exported) > 1 else exported[0])}"
+        yield "}}"
+    yield "}}"
 
 
 def _export(hint: Hint, reveal: bool) -> dict[str, Any]:
@@ -77,43 +82,59 @@ class IncomingHint:
     has_time: bool
     refusal: str | None
 
-    def to_record(self) -> dict[str, Any]:
-        return {"hint": self.hint.to_record(), "has_time": self.has_time, "refusal": self.refusal}
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> Self:
-        return cls(Hint.from_record(record["hint"]), record["has_time"], record["refusal"])
-
 
 def read_payload(payload: object, now: float, admission: Admission) -> list[IncomingHint]:
     """Return every hint of a payload. Raises Invalid for the whole payload if one is malformed."""
-    fields = parse_object(payload, "payload", _PAYLOAD_FIELDS)
-    read_header({name: content for name, content in fields.items() if name != "components"})
-    return list(read_components(require(fields, "components", "payload"), now, admission, set()))
+    reader = JsonReader(io.BytesIO(encode(payload).encode("utf-8", "surrogatepass")))
+    return list(PayloadReader(now, admission).read(reader))
 
 
-def read_header(header: object) -> None:
-    """Check the fields of a payload besides its components."""
-    fields = parse_object(header, "payload", _PAYLOAD_FIELDS[:-1])
+class PayloadReader:
+    """Reads the hints of one payload of any size. Raises Invalid when something in it is malformed, maybe behind the
+    last hint: nothing of it may be stored before."""
+
+    def __init__(self, now: float, admission: Admission) -> None:
+        self._now, self._admission = now, admission
+        self._has_components = False
+        self._seen: set[Identity] = set()
+
+    def read(self, reader: JsonReader) -> Iterator[IncomingHint]:
+        """Yield the hints of the payload at the reader's place."""
+        for name in reader.members("payload"):
+            yield from self.read_member(reader, name)
+        self.check_complete()
+
+    def read_member(self, reader: JsonReader, name: str) -> Iterator[IncomingHint]:
+        """Yield the hints in one member of the payload; only its components have some."""
+        if name != "components":
+            _check_header({name: reader.value()})
+            return
+        if self._has_components:
+            raise Invalid("is there twice", field="payload.components")
+        self._has_components = True
+        for component, key, raw, path in _entries(reader):
+            incoming = _read_hint(component, key, raw, self._now, path, self._admission)
+            if incoming.hint.identity in self._seen:
+                raise Invalid("has the same scope as another variant of this key", field=path)
+            self._seen.add(incoming.hint.identity)
+            yield incoming
+
+    def check_complete(self) -> None:
+        if not self._has_components:
+            raise Invalid("is missing", field="payload.components")
+
+
+def _check_header(fields: dict[str, Any]) -> None:
+    """Check fields of a payload besides its components."""
+    if "next" in fields:
+        refuse_page(fields.pop("next"), "nudge export -o FILE")
+    parse_object(fields, "payload", PAYLOAD_FIELDS)
     if "schema_version" in fields:  # a file that was written by hand need not have it
         _check_version(fields["schema_version"])
     if "created_at" in fields:
         parse_timestamp(fields["created_at"], "payload.created_at")
     if "session_id" in fields:
         parse_text(fields["session_id"], "payload.session_id", limits.MAX_NAME_CHARS)
-
-
-def read_components(
-    components: object, now: float, admission: Admission, seen: set[Identity]
-) -> Iterator[IncomingHint]:
-    """Yield the hints of one page, or of all. `seen` has the identities of the pages before; those of this one are
-    added."""
-    for component, key, raw, path in _entries(components):
-        incoming = _read_hint(component, key, raw, now, path, admission)
-        if incoming.hint.identity in seen:
-            raise Invalid("has the same scope as another variant of this key", field=path)
-        seen.add(incoming.hint.identity)
-        yield incoming
 
 
 def _check_version(raw: object) -> None:
@@ -127,24 +148,27 @@ def _check_version(raw: object) -> None:
         raise Invalid(f"is from a newer Nudge; this one reads {SCHEMA_VERSION}", field=path)
 
 
-def _entries(components: object) -> Iterator[tuple[str, str, object, str]]:
+def _entries(reader: JsonReader) -> Iterator[tuple[str, str, object, str]]:
     """Component, key, raw hint and the path to it."""
-    for component, content, at in _members(components, "payload.components"):
-        hints = require(parse_object(content, at, ("hints",)), "hints", at)
-        for key, raw, path in _members(hints, f"{at}.hints"):
-            if isinstance(raw, list):
-                yield from ((component, key, variant, f"{path}[{number}]") for number, variant in enumerate(raw))
-            elif isinstance(raw, (str, dict)):
-                yield component, key, raw, path
-            else:
-                raise Invalid("must be a text, an object or a list", field=path)
+    for component, at in _members(reader, "payload.components"):
+        names = []
+        for name in reader.members(at):
+            parse_object({name: None}, at, ("hints",))
+            names.append(name)
+            for key, path in _members(reader, f"{at}.hints"):
+                kind = reader.kind()
+                if kind == "[":
+                    yield from ((component, key, reader.value(), f"{path}[{number}]") for number in reader.items(path))
+                elif kind in ('"', "{"):
+                    yield component, key, reader.value(), path
+                else:
+                    raise Invalid("must be a text, an object or a list", field=path)
+        require(dict.fromkeys(names), "hints", at)
 
 
-def _members(raw: object, path: str) -> Iterator[tuple[str, Any, str]]:
-    if not isinstance(raw, dict):
-        raise Invalid("must be an object", field=path)
-    for name, content in raw.items():
-        yield parse_name(name, f"{path}.{printable(name)}"), content, f"{path}.{name}"
+def _members(reader: JsonReader, path: str) -> Iterator[tuple[str, str]]:
+    for name in reader.members(path):
+        yield parse_name(name, f"{path}.{printable(name)}"), f"{path}.{name}"
 
 
 def _read_hint(component: str, key: str, raw: object, now: float, path: str, admission: Admission) -> IncomingHint:

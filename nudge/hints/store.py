@@ -15,7 +15,7 @@ from nudge.core.visibility import EVERYTHING, Visibility
 from nudge.errors import Conflict, Invalid, NotFound
 from nudge.hints import import_export, sync
 from nudge.hints.fields import copy_json, parse_name, parse_text, parse_value, parse_whole
-from nudge.hints.import_export import IncomingHint
+from nudge.hints.import_export import IncomingHint, PayloadReader
 from nudge.hints.index import HintIndex
 from nudge.hints.model import (
     Change,
@@ -191,9 +191,9 @@ class HintStore:
         """Return the checked hints of a whole import. Of the store, it reads only the rules."""
         return import_export.read_payload(payload, now, self._admission)
 
-    def read_page(self, now: float, components: object, seen: set[Identity]) -> Iterator[IncomingHint]:
-        """Yield the checked hints of one page of an import. Of the store, it reads only the rules."""
-        return import_export.read_components(components, now, self._admission, seen)
+    def payload_reader(self, now: float) -> PayloadReader:
+        """Return a reader of an import of any size. Of the store, it reads only the rules."""
+        return PayloadReader(now, self._admission)
 
     def decide_import(
         self, now: float, incoming: Iterable[IncomingHint], mode: str, visible: Visibility = EVERYTHING

@@ -28,7 +28,7 @@ MCP, ROLE = "mcp", "role"
 LONG_OPERATIONS = frozenset(
     (
         *("nudge.backup", "nudge.purge", "nudge.record_many"),
-        *("nudge.export", "nudge.export_page", "nudge.import", "nudge.import_page", "nudge.import_commit"),
+        *("nudge.export", "nudge.import"),
         *("nudge.memory_auto_consolidate", "nudge.memory_export", "nudge.memory_gc", "nudge.memory_import"),
         "nudge.memory_sync",
     )
@@ -71,12 +71,12 @@ def encode_call(call_id: int, op: str, params: bytes, once: str | None, caller: 
     )
 
 
-IN_PAGES = "a larger `payload` goes in pages: nudge.import_begin, nudge.import_page, nudge.import_commit"
+IN_A_FILE = "for a larger import run: nudge import FILE, or nudge memory import FILE"
 
 
 def overlong(most: int) -> dict[str, Any]:
     return protocol_error(
-        INVALID_REQUEST, f"Invalid request: a line has at most {most} bytes; send larger things in pages"
+        INVALID_REQUEST, f"Invalid request: a line has at most {most} bytes; larger imports go through a file"
     )
 
 

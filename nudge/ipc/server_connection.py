@@ -414,7 +414,7 @@ def _decode_large(line: bytes) -> Any:
     if len(line) > limits.MAX_BODY_BYTES and isinstance(message, dict) and "params" in message:
         size = len(json.dumps(message["params"], ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace"))
         if size > limits.MAX_BODY_BYTES:
-            error = JsonError(INVALID_REQUEST, f"Invalid request: params have at most 1 MiB; {protocol.IN_PAGES}")
+            error = JsonError(INVALID_REQUEST, f"Invalid request: params have at most 1 MiB; {protocol.IN_A_FILE}")
             error.request_id = call_id if _is_id(call_id := message.get("id")) else None
             raise error
     return message

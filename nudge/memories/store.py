@@ -295,6 +295,17 @@ def link_rows(connection: SqlConnection, note_id: int) -> list[tuple[int, int, s
     ).fetchall()
 
 
+def links_from(connection: SqlConnection, where: NoteFilter, now: float) -> Iterator[tuple[int, int, str, float]]:
+    """Every link from one of these notes."""
+    parts, values = where.where(now)
+    rows: Iterator[tuple[int, int, str, float]] = connection.execute(
+        "SELECT l.source_id, l.target_id, l.relation, l.created_at FROM note_links l JOIN notes n ON n.id = l.source_id"
+        f" WHERE {' AND '.join(parts)} ORDER BY l.source_id, l.created_at, l.target_id, l.relation",
+        values,
+    )
+    return rows
+
+
 def resolve(connection: SqlConnection, winner: int, loser: int, now: float, lifetimes: Lifetimes) -> None:
     """Settle a contradiction: the winner supersedes the loser, which keeps priority 1 and confidence 0.1."""
     link(connection, winner, loser, "supersedes", now)

@@ -36,6 +36,9 @@ from nudge.memories.store import NoteFilter, SqlConnection
 CREATED, UPDATED, UNCHANGED, EXPIRED, FORGOTTEN, CONFLICT, REFUSED = (
     *("created", "updated", "unchanged", "expired", "forgotten", "conflicts", "refused"),
 )
+MEMORIES, LINKS = "memories", "links"
+"""The two lists of an export."""
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _UID = re.compile(r"[0-9a-f]{24}")
 
 
@@ -92,27 +95,32 @@ class IncomingLink:
 # Out
 
 
-def export_page(
-    connection: SqlConnection, where: NoteFilter, now: float, after: int, room: int
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]], int | None]:
-    """Return notes with ids above `after` in that order, as many as fit into `room` bytes and at least one; their
-    outgoing links; and the last id when there may be more."""
-    memories: list[dict[str, Any]] = []
-    links: list[dict[str, Any]] = []
-    for note in _notes(connection, where, now, after):
-        row = {**note.to_wire(), "uid": note.uid}
-        outgoing = [_link_row(link) for link in _outgoing(connection, note.id)]
-        room -= len(json.dumps([row, outgoing]))
-        if room < 0 and memories:
-            return memories, links, memories[-1]["id"]
-        memories.append(row)
-        links += outgoing
-    return memories, links, None
+def export_rows(connection: SqlConnection, where: NoteFilter, now: float) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield each note as `memories` and its fields, then each link from one of them as `links` and its fields. The
+    caller holds a transaction."""
+    for note in _notes(connection, where, now):
+        yield MEMORIES, {**note.to_wire(), "uid": note.uid}
+    for source, target, relation, created in store.links_from(connection, where, now):
+        fields = {"source_id": source, "target_id": target, "relation": relation, "created_at": rfc3339(created)}
+        yield LINKS, fields
+
+
+def export_pieces(exported_at: str, rows: Iterable[tuple[str, dict[str, Any]]]) -> Iterator[str]:
+    """Yield the JSON text of a whole export, a row to a line."""
+    yield f'{{"exported_at":{_encode(exported_at)},"{MEMORIES}":['
+    before, current = "\n", MEMORIES
+    for kind, row in rows:
+        if kind != current:
+            yield f'\n],"{LINKS}":['
+            before, current = "\n", LINKS
+        yield before + _encode(row)
+        before = ",\n"
+    yield '\n],"links":[]}\n' if current == MEMORIES else "\n]}\n"
 
 
 def all_notes(connection: SqlConnection, now: float, hidden: Sequence[str] = ()) -> Iterator[IncomingNote]:
     """Every note of a store that has not expired and is not in a `hidden` namespace."""
-    return map(IncomingNote.of, _notes(connection, NoteFilter(hidden=tuple(hidden)), now, 0))
+    return map(IncomingNote.of, _notes(connection, NoteFilter(hidden=tuple(hidden)), now))
 
 
 def all_links(connection: SqlConnection) -> Iterator[IncomingLink]:
@@ -120,18 +128,9 @@ def all_links(connection: SqlConnection) -> Iterator[IncomingLink]:
     return (IncomingLink(*row) for row in rows)
 
 
-def _notes(connection: SqlConnection, where: NoteFilter, now: float, after: int) -> Iterator[Note]:
+def _notes(connection: SqlConnection, where: NoteFilter, now: float) -> Iterator[Note]:
     parts, values = where.where(now)
-    return store.select(connection, f"{' AND '.join(parts)} AND n.id > ? ORDER BY n.id", (*values, after))
-
-
-def _outgoing(connection: SqlConnection, note_id: int) -> list[tuple[int, int, str, float]]:
-    return [row for row in store.link_rows(connection, note_id) if row[0] == note_id]
-
-
-def _link_row(row: tuple[int, int, str, float]) -> dict[str, Any]:
-    source, target, relation, created = row
-    return {"source_id": source, "target_id": target, "relation": relation, "created_at": rfc3339(created)}
+    return store.select(connection, f"{' AND '.join(parts)} ORDER BY n.id", values)
 
 
 # In

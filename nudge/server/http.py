@@ -8,24 +8,28 @@ from __future__ import annotations
 import asyncio
 import hmac
 import logging
+import os
 import re
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from aiohttp import hdrs, web
 from aiohttp.helpers import rfc822_formatted_time
 from aiohttp.http_exceptions import HttpProcessingError
 from multidict import istr
 
-from nudge import __version__, limits, strict_json
+from nudge import __version__, limits, strict_json, transfer_files
 from nudge.errors import INVALID_REQUEST, HandingOver, Invalid, NotFound, NudgeError
-from nudge.ipc.protocol import IN_PAGES
+from nudge.ipc.protocol import IN_A_FILE
 from nudge.server import jsonrpc, rest
 from nudge.server.http_connections import Handler, HttpConnection, Listener, text_response
 from nudge.server.mcp import read_session
 from nudge.server.mcp_server import McpCaller, McpServer
+from nudge.server.operation import Operation
 from nudge.strict_json import JsonError
 from nudge.text import is_all_visible
 from nudge.usecases import memory_upkeep
@@ -68,8 +72,8 @@ class _Refused(Exception):
 class _TooLarge(_Refused):
     """A body beyond the limit."""
 
-    def __init__(self) -> None:
-        super().__init__(413, f"the body is larger than {limits.MAX_BODY_BYTES} bytes; {IN_PAGES}")
+    def __init__(self, most: int) -> None:
+        super().__init__(413, f"the body is larger than {most // limits.MIB} MiB; {IN_A_FILE}")
 
     def answer_to(self, request: web.BaseRequest) -> web.StreamResponse:
         if _is_rest(request):
@@ -200,14 +204,48 @@ class HttpServer:
         path, _, query = request.raw_path.partition("?")
         operation, named = rest.match(path)["GET" if request.method == "HEAD" else request.method]
         try:
+            call = _call_of(request.headers)
+            if operation.name in rest.LARGE_IMPORTS and (directory := self._app.directory) is not None:
+                return _json(await self._import(request, operation, query, call, directory))
             body = await _read_body(request)
             params = rest.merge_params(operation, named, query, await strict_json.decode_any(body) if body else None)
-            result = await self._app.execute(operation.name, params, _call_of(request.headers))
+            if operation.name in rest.LARGE_EXPORTS:
+                return await self._export(request, operation, params, call)
+            result = await self._app.execute(operation.name, params, call)
             return _json(result, rest.success_of(operation))
         except HandingOver:
             raise
         except NudgeError as error:
             return _json(rest.error_body(error), rest.status_of(error))
+
+    async def _export(
+        self, request: web.BaseRequest, operation: Operation, params: Mapping[str, Any], call: Call
+    ) -> web.StreamResponse:
+        """Answer with the result, or stream the file that it was written to. The file has no name while it is read."""
+        directory = self._app.directory
+        with transfer_files.reserved(directory) as name:
+            result = await self._app.execute(operation.name, {**params, "file": name}, call)
+            if directory is None or result.get("file") is None:
+                return _json(result)
+            file = transfer_files.open_written(directory, name)
+        with file:
+            return await _stream(request, file)
+
+    async def _import(
+        self, request: web.BaseRequest, operation: Operation, query: str, call: Call, directory: str
+    ) -> Any:
+        """Write the body to a file, and import that. A repeated request is known by its body."""
+        digest = blake2b(f"{operation.name}?{query}\n".encode())
+        with transfer_files.reserved(directory) as name:
+            with transfer_files.created(directory, name) as file:
+                async with _receiving(request, limits.MAX_IMPORT_BODY_BYTES):
+                    async for piece in request.content.iter_any():
+                        digest.update(piece)
+                        await asyncio.to_thread(file.write, piece)
+                        if file.tell() > limits.MAX_IMPORT_BODY_BYTES:
+                            raise _TooLarge(limits.MAX_IMPORT_BODY_BYTES)
+            params = rest.merge_params(operation, {}, query, {"file": name})
+            return await self._app.execute(operation.name, params, replace(call, fingerprint=digest.hexdigest()))
 
     async def _database_health(self, _request: web.BaseRequest) -> web.StreamResponse:
         is_healthy = await memory_upkeep.is_healthy(self._app)
@@ -275,27 +313,44 @@ def _whole_body(request: web.BaseRequest) -> bytes:
     stream = request.content
     body = stream.read_nowait() if stream.is_eof() else b""
     if len(body) > limits.MAX_BODY_BYTES:
-        raise _TooLarge()
+        raise _TooLarge(limits.MAX_BODY_BYTES)
     return body
 
 
 async def _read_body(request: web.BaseRequest) -> bytes:
     if request.content.is_eof():
         return _whole_body(request)
-    if (request.content_length or 0) > limits.MAX_BODY_BYTES:
-        raise _TooLarge()
+    async with _receiving(request, limits.MAX_BODY_BYTES):
+        return await request.read()
+
+
+@asynccontextmanager
+async def _receiving(request: web.BaseRequest, most: int) -> AsyncIterator[None]:
+    """Read a body of at most `most` bytes within BODY_TIMEOUT; raise _Refused."""
+    if (request.content_length or 0) > most:
+        raise _TooLarge(most)
     if request.headers.get("Expect", "").lower() == "100-continue":
         await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         request.writer.output_size = 0
     try:
         async with asyncio.timeout(limits.BODY_TIMEOUT):
-            return await request.read()
+            yield
     except web.HTTPRequestEntityTooLarge:
-        raise _TooLarge() from None
+        raise _TooLarge(most) from None
     except TimeoutError:
         raise _Refused(408, "the body did not arrive in time", Connection="close") from None
     except (web.RequestPayloadError, HttpProcessingError):
         raise _Refused(400, "not a body that this server understands", Connection="close") from None
+
+
+async def _stream(request: web.BaseRequest, file: BinaryIO) -> web.StreamResponse:
+    """Answer with a file. Of a slow reader nothing is kept but the file."""
+    response = web.StreamResponse(headers={**_JSON, "Content-Length": str(os.fstat(file.fileno()).st_size)})
+    await response.prepare(request)
+    while request.method != "HEAD" and (piece := await asyncio.to_thread(file.read, limits.TRANSFER_PIECE)):
+        await response.write(piece)
+    await response.write_eof()
+    return response
 
 
 async def _health(_request: web.BaseRequest) -> web.StreamResponse:

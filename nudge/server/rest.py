@@ -32,6 +32,8 @@ OPENAPI = "/api/v1/openapi.json"
 HEALTH = "/api/v1/health"
 
 _CREATED = frozenset(f"nudge.memory_{name}" for name in ("store", "link", "consolidate"))
+LARGE_EXPORTS = ("nudge.export", "nudge.memory_export")  # whose result may be larger than an answer: it is streamed
+LARGE_IMPORTS = ("nudge.import", "nudge.memory_import")  # whose body may be larger than others: it goes into a file
 _ALSO_AS_QUERY = {"nudge.memory_recall": ("GET", "/api/v1/recall")}  # beside the route in the table
 _LIST_BODY = {"nudge.memory_bulk": "memories"}  # a list as the body is this parameter
 

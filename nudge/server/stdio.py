@@ -226,8 +226,7 @@ def _find_id(head: bytes, tail: bytes) -> bytes:
 def check_length(line: bytes) -> None:
     """Raise JsonError, with the id of the request where that is known, for the stand-in of a line over the limit."""
     if line.startswith(_OVERLONG):
-        in_pages = protocol.IN_PAGES.replace("nudge.", "nudge_")  # as tools
-        error = JsonError(INVALID_REQUEST, f"Invalid request: a message has at most 1 MiB; {in_pages}")
+        error = JsonError(INVALID_REQUEST, f"Invalid request: a message has at most 1 MiB; {protocol.IN_A_FILE}")
         error.request_id = decode(line.removeprefix(_OVERLONG))
         raise error
 

@@ -2,7 +2,7 @@
 
 * The frame: `app` executes operations, `call` says who calls and in which agent session and has the base models of
   parameters and results, `visibility` says which projects a caller may see.
-* Hints: `hints` (with scan), `transfer` (import and export, with `staging`), `freshness` (files that a hint rests on),
+* Hints: `hints` (with scan), `transfer` (import and export), `freshness` (files that a hint rests on),
   `session` (the session of hints and its change log).
 * History: `recording`, `history`, `transcripts` (backfill and replay of earlier sessions).
 * Notes: `memories`, `memory_upkeep`, `memory_transfer`, `note_import`, and the `journal` of attempts.

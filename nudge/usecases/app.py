@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from pydantic import ConfigDict
 
-from nudge import limits
+from nudge import limits, transfer_files
 from nudge.clock import boot_seconds
 from nudge.errors import INVALID_PARAMS, METHOD_NOT_FOUND, WIRE_REASONS, Invalid, NudgeError, StorageFailed, Unavailable
 from nudge.hints.model import Decision, Hint, Identity, hide_secrets
@@ -33,7 +33,6 @@ from nudge.storage.changelog import ChangeLog, LogGone
 from nudge.storage.database import Database, StoredAnswer, find_answer, run_once
 from nudge.usecases.call import Call, ClientProcesses, NoParams, Params, Result, SessionActivity, parse_params
 from nudge.usecases.session import Answers, PreviousSession, Session, check_fingerprint
-from nudge.usecases.staging import Transfers
 
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
@@ -104,10 +103,11 @@ class App:
         """When sessions were last seen, and what they did since they updated their attempts."""
         self.calls = 0
         self.last_error: str | None = None
-        directory = None if session.log is None else os.path.dirname(session.log.path)
-        self.transfers = Transfers(directory)
-        """Imports and exports in pages that are under way."""
-        self._previous = PreviousSession(directory)
+        self.directory = None if session.log is None else os.path.dirname(session.log.path)
+        """The runtime directory; None when it cannot be written."""
+        self.exporting = asyncio.Lock()
+        """Held by the large export that is being written: others read the database at the same time."""
+        self._previous = PreviousSession(self.directory)
         self._answers = Answers()
         """Of writes that are not answered from the change log."""
         self._running: dict[str, _RunningWrite] = {}
@@ -131,7 +131,7 @@ class App:
         # The key of a hook is the id of its event, by which the history tells a repeated event.
         if call.once is None or call.door == "hook":
             return await operation.run(self, parsed, call)
-        call = replace(call, fingerprint=_fingerprint(name, params))
+        call = replace(call, fingerprint=call.fingerprint or _fingerprint(name, params))
         return await self._answer_once(call, lambda: operation.run(self, parsed, call))
 
     async def _answer_once(self, call: Call, run: Callable[[], Awaitable[Any]]) -> Any:
@@ -226,6 +226,11 @@ class App:
     def now(self) -> float:
         return self.session.clock.now()
 
+    def require_directory(self) -> str:
+        if self.directory is None:
+            raise StorageFailed("no file can be written in the runtime directory; see: nudge status")
+        return self.directory
+
     # The database
 
     def database(self) -> Database:
@@ -312,8 +317,9 @@ class App:
             self.tidy()
 
     def tidy(self) -> None:
-        """Write a heartbeat to the log; drop expired hints, old answers and abandoned transfers."""
-        self.transfers.expire()
+        """Write a heartbeat to the log; drop expired hints, old answers and the files of abandoned transfers."""
+        if self.directory is not None:
+            transfer_files.sweep(self.directory)
         for answers in (self.session.answers, self._answers):
             answers.forget_old(self.now())
         change = self.session.store.decide_sweep(self.now())
@@ -408,20 +414,25 @@ async def _nothing_to_drain() -> int:
     return 0
 
 
-def with_loop_turns(items: Iterable[_T]) -> Iterator[_T]:
-    """Items for a worker thread to iterate over, which pauses for a turn of the event loop after each WORKER_SLICE of
-    work. Call this function on the event loop."""
-    loop = asyncio.get_running_loop()
+class LoopTurns:
+    """Makes a worker thread pause for a turn of the event loop after each WORKER_SLICE of its work on the items that it
+    iterates over. Made on the event loop."""
 
-    def iterate() -> Iterator[_T]:
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+
+    def between(self, items: Iterable[_T]) -> Iterator[_T]:
         began = time.perf_counter()
         for item in items:
             yield item
             if time.perf_counter() - began > limits.WORKER_SLICE:
-                _wait_for_turn(loop)
+                _wait_for_turn(self._loop)
                 began = time.perf_counter()
 
-    return iterate()
+
+def with_loop_turns(items: Iterable[_T]) -> Iterator[_T]:
+    """Items for a worker thread to iterate over, with turns of the event loop. Call this function on the event loop."""
+    return LoopTurns().between(items)
 
 
 def _wait_for_turn(loop: asyncio.AbstractEventLoop) -> None:

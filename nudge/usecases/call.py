@@ -74,7 +74,8 @@ class Call:
     connection: str | None = None
     client_process: int | None = None
     fingerprint: str | None = None
-    """Hash of operation and parameters, set by the application: a `once` key must not be reused for another call."""
+    """Hash of operation and parameters, set by the application, or by an interface that passes them in a file: a `once`
+    key must not be reused for another call."""
 
     def located(self, named: Context) -> Call:
         """This call at the place that its parameters name; see `Context.located`."""

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import closing
+from itertools import chain, groupby, islice
+from operator import itemgetter
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -14,6 +17,7 @@ from pydantic import Field
 from nudge import limits
 from nudge.core.visibility import Visibility
 from nudge.errors import Invalid, StorageFailed
+from nudge.json_reader import JsonReader
 from nudge.memories import namespaces, transfer
 from nudge.memories.note import GLOBAL, Draft, check_namespace, find_secret_in, rfc3339
 from nudge.memories.transfer import IncomingLink, IncomingNote, Merge
@@ -22,24 +26,34 @@ from nudge.storage import migrations
 from nudge.storage.database import Database
 from nudge.storage.sqlite import open_readonly
 from nudge.text import mask
-from nudge.usecases.app import App
-from nudge.usecases.call import Call, InContext, Result
+from nudge.transfer_files import open_written, refuse_page
+from nudge.usecases.app import App, LoopTurns
+from nudge.usecases.call import UNLISTED, Call, InContext, Result, parse_params
 from nudge.usecases.memories import lifetimes_of, note_filter, refuse_secrets, shown_links, shown_note
 from nudge.usecases.memory_models import Filters
-from nudge.usecases.staging import StagedNotes
+from nudge.usecases.transfer import SourceFile, TargetFile, write_pieces
 from nudge.usecases.visibility import visible_to
+
+Row = tuple[str, dict[str, Any]]
+"""One of the two lists of an export, and a row of it."""
+
+_PLACE = {transfer.MEMORIES: "index", transfer.LINKS: "link"}  # of a row, in the error that names it
+_LINKS_AT_ONCE = 500
 
 
 class ExportMemories(InContext):
     namespace: Annotated[str | None, Field(description="default: all")] = None
-    after: Annotated[int, Field(ge=0, description="`next` of the previous page")] = 0
+    file: TargetFile = None
 
 
 class ExportMemoriesResult(Result):
-    memories: list[dict[str, Any]]
-    links: list[dict[str, Any]]
-    exported_at: str
-    next: int | None
+    memories: list[dict[str, Any]] | None = None
+    links: list[dict[str, Any]] | None = None
+    exported_at: str | None = None
+    file: str | None = None
+
+
+_Ignored = Annotated[Any, Field(json_schema_extra={UNLISTED: True})]
 
 
 class ImportMemories(InContext):
@@ -47,23 +61,23 @@ class ImportMemories(InContext):
     links: Annotated[list[dict[str, Any]], Field(default_factory=list)]
     namespace: Annotated[str | None, Field(description="for notes without one; default: global")] = None
     dry_run: Annotated[bool, Field(description="only report what would change")] = False
-    more: Annotated[bool, Field(description="more pages follow; nothing is stored until the last")] = False
-    transfer: Annotated[str | None, Field(description="from the answer to the first page")] = None
-    page: Annotated[int, Field(ge=0, description="counted from 0")] = 0
+    file: SourceFile = None
+    exported_at: _Ignored = None
+    count: _Ignored = None
+    next: _Ignored = None
 
 
 class ImportMemoriesResult(Result):
     imported: int
     errors: list[dict[str, Any]]
-    created: int | None = None
-    updated: int | None = None
-    unchanged: int | None = None
-    expired: int | None = None
-    forgotten: int | None = None
-    conflicts: int | None = None
-    links: int | None = None
-    dry_run: bool | None = None
-    transfer: str | None = None
+    created: int
+    updated: int
+    unchanged: int
+    expired: int
+    forgotten: int
+    conflicts: int
+    links: int
+    dry_run: bool
 
 
 class SyncMemories(InContext):
@@ -80,49 +94,129 @@ class SyncMemoriesResult(Result):
 
 
 async def export(app: App, params: ExportMemories, call: Call) -> Any:
-    now, visible = app.now(), visible_to(app, call)
+    """All notes of one state of the database, at once or, when they are larger than 1 MiB, in a file."""
+    now, visible, turns = app.now(), visible_to(app, call), LoopTurns()
 
     def read(connection: sqlite3.Connection) -> dict[str, Any]:
         where = note_filter(connection, visible, Filters(namespace=params.namespace))
-        memories, links, last = transfer.export_page(connection, where, now, params.after, limits.PAGE_BYTES)
-        return {
-            "memories": [shown_note(row, visible) for row in memories],
-            "links": shown_links(connection, links, visible),
-            "exported_at": rfc3339(now),
-            "next": last,
-        }
+        rows = _shown(connection, transfer.export_rows(connection, where, now), visible)
+        return _export(app, params.file, str(rfc3339(now)), turns.between(rows))
 
-    return await app.read(read)
+    async with app.exporting:
+        return await app.database().read(read, timeout=None)
+
+
+def _shown(connection: sqlite3.Connection, rows: Iterator[Row], visible: Visibility) -> Iterator[Row]:
+    """The rows without what the caller may not see."""
+    for list_, of_list in groupby(rows, key=itemgetter(0)):
+        contents = map(itemgetter(1), of_list)
+        if list_ == transfer.MEMORIES:
+            yield from ((list_, shown_note(row, visible)) for row in contents)
+        else:
+            while links := list(islice(contents, _LINKS_AT_ONCE)):
+                yield from ((list_, link) for link in shown_links(connection, links, visible))
+
+
+def _export(app: App, file: str | None, exported_at: str, rows: Iterator[Row]) -> dict[str, Any]:
+    first, size = [], 0
+    for row in rows:
+        first.append(row)
+        size += len(json.dumps(row[1]))
+        if size > limits.MAX_BODY_BYTES - limits.KIB:
+            break
+    else:
+        lists = {name: [row for kind, row in first if kind == name] for name in (transfer.MEMORIES, transfer.LINKS)}
+        return {**lists, "exported_at": exported_at}
+    if file is None:
+        raise Invalid("the notes are larger than 1 MiB; run: nudge memory export -o FILE", field="namespace")
+    write_pieces(app.require_directory(), file, transfer.export_pieces(exported_at, chain(first, rows)))
+    return {"file": file}
 
 
 # Import
 
 
 async def import_(app: App, params: ImportMemories, call: Call) -> Any:
-    """Stage a page; store all pages with the last one. Notes that are invalid or hold a secret are left out and named
-    in `errors`. The short name of a namespace is resolved in the parameters only: in notes it is data, and stays."""
-    if params.transfer and not params.more and (answer := await app.stored_answer(call)) is not None:
-        return answer.result  # the server that stored it has died, and the transfer with it
-    namespace = await _named_namespace(app, params, call)
-    staged = app.transfers.staged_notes(params.transfer) if params.transfer else app.transfers.begin_notes()
-    now, guard = app.now(), app.session.settings.secret_guard
-    async with staged.lock:
-        if staged.is_new(params.page):
-            await asyncio.to_thread(_stage_page, staged, params, namespace, now, guard)
-        if params.more:
-            return {"imported": 0, "errors": staged.errors[: limits.MAX_IMPORT_REASONS], "transfer": staged.id}
+    """Store the valid notes and links in one transaction. What is invalid or holds a secret is left out and named in
+    `errors`. The short name of a namespace is resolved in the parameters only: in notes it is data, and stays."""
+    now, turns = app.now(), LoopTurns()
+    source = _Source(params, None if params.file is None else app.require_directory())
+    await asyncio.to_thread(source.check, turns, now, app.session.settings.secret_guard)
+    namespace = await _named_namespace(app, source.params, call.located(source.params.place()))
 
-        def write(connection: sqlite3.Connection) -> dict[str, Any]:
-            merge = Merge(connection, now, lifetimes_of(app))
-            notes = (transfer.parse_note(fields, now, namespace) for fields, namespace in staged.notes())
-            counts = _merge(merge, notes, map(transfer.parse_link, staged.links()), dry_run=params.dry_run)
-            imported = counts["created"] + counts["updated"]
-            errors = staged.errors[: limits.MAX_IMPORT_REASONS]
-            return {"imported": imported, "errors": errors, **counts, "dry_run": params.dry_run}
+    def write(connection: sqlite3.Connection) -> dict[str, Any]:
+        merge = Merge(connection, now, lifetimes_of(app))
+        notes = (transfer.parse_note(row, now, namespace) for row in turns.between(source.rows(transfer.MEMORIES)))
+        links = (transfer.parse_link(row) for row in turns.between(source.rows(transfer.LINKS)))
+        counts = _merge(merge, notes, links, dry_run=source.params.dry_run)
+        imported = counts["created"] + counts["updated"]
+        return {"imported": imported, "errors": source.errors, **counts, "dry_run": source.params.dry_run}
 
-        result = await app.write_once(call, write)
-    app.transfers.drop(staged.id)
-    return result
+    return await app.write_once(call, write)
+
+
+class _Source:
+    """The notes and links of an import: in its parameters, or in a file, which is read as often as they are asked
+    for."""
+
+    def __init__(self, params: ImportMemories, directory: str | None) -> None:
+        self.params = params
+        """With those in the file, once it is checked."""
+        self.errors: list[dict[str, Any]] = []
+        """The first rows that are left out, and why."""
+        self._directory = directory
+        self._left_out: dict[str, set[int]] = {transfer.MEMORIES: set(), transfer.LINKS: set()}
+
+    def check(self, turns: LoopTurns, now: float, guard: bool) -> None:
+        """Find the rows that are to be left out. Raises Invalid or JsonError for what is no export, or only one page of
+        it."""
+        others: dict[str, Any] = {}
+        for kind, index, row in turns.between(self._read(others)):
+            if not isinstance(row, dict):
+                raise Invalid("must be an object", field=f"{kind}[{index}]")
+            try:
+                _check_row(kind, row, now, guard)
+            except Invalid as error:
+                self._left_out[kind].add(index)
+                if len(self.errors) < limits.MAX_IMPORT_REASONS:
+                    self.errors.append({_PLACE[kind]: index, "error": error.message})
+        if others.keys() & {"components", "payload"}:
+            raise Invalid("has hints and no notes; read it with: nudge import FILE", field="file")
+        self.params = parse_params(ImportMemories, {**self.params.model_dump(exclude_unset=True), **others})
+        refuse_page(self.params.next, "nudge memory export -o FILE")
+
+    def rows(self, kind: str) -> Iterator[dict[str, Any]]:
+        """Yield the rows of one list that are to be stored."""
+        left_out = self._left_out[kind]
+        return (row for of, index, row in self._read({}, (kind,)) if of == kind and index not in left_out)
+
+    def _read(
+        self, others: dict[str, Any], kinds: Collection[str] = (transfer.MEMORIES, transfer.LINKS)
+    ) -> Iterator[tuple[str, int, Any]]:
+        """Yield list, number and content of each row of these lists; put the other members of a file into `others`."""
+        if self._directory is None or self.params.file is None:
+            for kind in kinds:
+                yield from ((kind, index, row) for index, row in enumerate(getattr(self.params, kind)))
+            return
+        with open_written(self._directory, self.params.file) as file:
+            reader = JsonReader(file)
+            for name in reader.members("body"):
+                if name in kinds:
+                    yield from ((name, index, reader.value()) for index in reader.items(name))
+                elif name in self._left_out or len(others) > limits.MAX_TAGS:
+                    reader.skip()
+                else:
+                    others[name] = reader.value()
+            reader.end()
+
+
+def _check_row(kind: str, row: dict[str, Any], now: float, guard: bool) -> None:
+    if kind == transfer.LINKS:
+        transfer.parse_link(row)
+        return
+    draft = transfer.parse_note(row, now, GLOBAL).draft
+    if guard:
+        refuse_secrets([draft])
 
 
 async def _named_namespace(app: App, params: ImportMemories, call: Call) -> str:
@@ -131,27 +225,6 @@ async def _named_namespace(app: App, params: ImportMemories, call: Call) -> str:
         return GLOBAL
     name, visible = check_namespace(params.namespace), visible_to(app, call)
     return await app.read(lambda connection: namespaces.find_named(connection, name, visible)) or name
-
-
-def _stage_page(staged: StagedNotes, params: ImportMemories, namespace: str, now: float, guard: bool) -> None:
-    """Stage the valid notes and links of a page, and an error for each of the others with its index in the whole
-    import. Blocks: call it on a worker thread."""
-    notes, links, errors = [], [], []
-    for index, fields in enumerate(params.memories, staged.read):
-        try:
-            draft = transfer.parse_note(fields, now, namespace).draft
-            if guard:
-                refuse_secrets([draft])
-            notes.append(fields)
-        except Invalid as error:
-            errors.append({"index": index, "error": error.message})
-    for number, link in enumerate(params.links):
-        try:
-            transfer.parse_link(link)
-            links.append(link)
-        except Invalid as error:
-            errors.append({"link": number, "error": error.message})
-    staged.append(notes, links, namespace, errors, read=len(params.memories))
 
 
 def _merge(

@@ -1,70 +1,26 @@
-"""The client's side of an import of notes: sends an exported file, or the conversations of a chat program, to PRIMARY
-in pages. All notes are stored, or none."""
+"""The client's side of `nudge memory mine`: writes the conversations in the export of a chat program to a file, which
+PRIMARY imports. All notes are stored, or none."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from nudge import files, limits
+from nudge import files, limits, transfer_files
 from nudge.errors import Invalid
 from nudge.memories import chat_exports
 from nudge.memories.chat_exports import CHATGPT, CLAUDE, SLACK, Conversation, ConversationCounts
 
 Call = Callable[[str, Mapping[str, Any]], Any]
-Page = dict[str, list[dict[str, Any]]]
 _CONVERSATIONS, _USERS = "conversations.json", "users.json"
-
-
-def send_notes(
-    call: Call,
-    memories: Iterable[dict[str, Any]],
-    links: Iterable[dict[str, Any]],
-    fields: Mapping[str, Any],
-    progress: Callable[[int], None] = lambda _: None,
-) -> dict[str, Any]:
-    """Send one import and return its result. `fields` are sent with each page; `progress` is called with the number of
-    notes sent so far. Raises NotFound when the server does not know the transfer: send it again from the beginning."""
-    transfer: dict[str, Any] = {}
-    sent, number = 0, 0
-    held: Page | None = None
-    for page in _pages(memories, links):
-        if held is not None:
-            answer = call("nudge.memory_import", {**held, **fields, **transfer, "page": number, "more": True})
-            transfer = {"transfer": answer["transfer"]}
-            number, sent = number + 1, sent + len(held["memories"])
-            progress(sent)
-        held = page
-    last = held or {"memories": [], "links": []}
-    result: dict[str, Any] = call("nudge.memory_import", {**last, **fields, **transfer, "page": number})
-    progress(sent + len(last["memories"]))
-    return {name: value for name, value in result.items() if name != "transfer"}
-
-
-def _pages(memories: Iterable[dict[str, Any]], links: Iterable[dict[str, Any]]) -> Iterator[Page]:
-    """Pages that fit into a call: first the notes, then the links."""
-    page: Page = {"memories": [], "links": []}
-    room = limits.PAGE_BYTES
-    for kind, rows in (("memories", memories), ("links", links)):
-        for row in rows:
-            size = len(json.dumps(row))
-            if any(page.values()) and (size > room or len(page["memories"]) == limits.MAX_BULK_NOTES):
-                yield page
-                page, room = {"memories": [], "links": []}, limits.PAGE_BYTES
-            page[kind].append(row)
-            room -= size
-    if any(page.values()):
-        yield page
-
-
-# Exports of chat programs
 
 
 def mine_export(
     call: Call,
+    directory: str,
     format_: str,
     path: str,
     *,
@@ -72,12 +28,20 @@ def mine_export(
     dry_run: bool = False,
     progress: Callable[[int], None] = lambda _: None,
 ) -> dict[str, Any]:
-    """Send every conversation of an export as notes. Return the result of the import, with the number of conversations,
-    and of those that were empty or `bad`: not understood. `progress` is as for `send_notes`."""
+    """Import every conversation of an export as notes. Return the result of the import, with the number of
+    conversations, and of those that were empty or `bad`: not understood. `directory` is the runtime directory;
+    `progress` is called with the number of notes of each step."""
     mined = ConversationCounts()
-    notes = chat_exports.notes_of(format_, _conversations(format_, Path(path)), mined)
-    fields = {"namespace": namespace} if namespace else {}
-    result = send_notes(call, notes, (), {**fields, "dry_run": dry_run}, progress)
+    with transfer_files.reserved(directory) as name:
+        with transfer_files.created(directory, name) as file:
+            before = b'{"memories":[\n'
+            for note in chat_exports.notes_of(format_, _conversations(format_, Path(path)), mined):
+                file.write(before + json.dumps(note).encode())
+                before = b",\n"
+                progress(1)
+            file.write((b"" if before == b",\n" else before) + b"]}")
+        fields = {"namespace": namespace} if namespace else {}
+        result = call("nudge.memory_import", {"file": name, **fields, "dry_run": dry_run})
     counts = {"conversations": mined.conversations, "empty": mined.empty, "bad": mined.bad}
     return {**counts, **result}
 

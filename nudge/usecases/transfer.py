@@ -1,4 +1,4 @@
-"""Import and export of hints: in one call, or in pages for more than 1 MiB. An import stores all of its hints or
+"""Import and export of hints, through a file when they are larger than 1 MiB. An import stores all of its hints or
 none."""
 
 from __future__ import annotations
@@ -7,54 +7,52 @@ import asyncio
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import chain
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from nudge import limits
+from nudge import limits, transfer_files
 from nudge.errors import Invalid, QuotaExceeded
 from nudge.hints import import_export
-from nudge.hints.import_export import IncomingHint
+from nudge.hints.import_export import IncomingHint, PayloadReader
 from nudge.hints.model import Decision, Hint
+from nudge.json_reader import JsonReader
 from nudge.usecases import freshness
-from nudge.usecases.app import App, with_loop_turns
-from nudge.usecases.call import Call, Params, Result
-from nudge.usecases.staging import StagedImport
+from nudge.usecases.app import App, LoopTurns, with_loop_turns
+from nudge.usecases.call import UNLISTED, Call, Params, Result, parse_params
 from nudge.usecases.visibility import visible_hints
 
 Mode = Literal["merge", "replace", "skip"]
 Reveal = Annotated[bool, Field(description="include the values of secrets")]
+TargetFile = Annotated[
+    str | None,
+    Field(description="file in the runtime directory for a result above 1 MiB", json_schema_extra={UNLISTED: True}),
+]
+SourceFile = Annotated[
+    str | None,
+    Field(description="file in the runtime directory with these parameters", json_schema_extra={UNLISTED: True}),
+]
 
-_TOO_LARGE = "the export is larger than 1 MiB: pass `component`, or read it in pages with nudge.export_page"
+_TOO_LARGE = "the export is larger than 1 MiB; run: nudge export -o FILE, or pass `component`"
 
 
 class Export(Params):
     format: Literal["json"] = "json"
     component: str | None = None
     reveal: Reveal = False
+    file: TargetFile = None
 
 
 class ExportResult(Result):
-    payload: dict[str, Any]
-
-
-class ExportPage(Params):
-    component: str | None = None
-    reveal: Reveal = False
-    cursor: Annotated[str | None, Field(description="`next` of the previous page; omit it for the first")] = None
-
-
-class ExportPageResult(Result):
-    schema_version: str
-    created_at: str
-    session_id: str
-    components: dict[str, Any]
-    next: str | None
+    payload: dict[str, Any] | None = None
+    file: str | None = None
 
 
 class Import(Params):
-    payload: dict[str, Any]
+    payload: dict[str, Any] | None = None
     mode: Mode = "merge"
+    file: SourceFile = None
 
 
 class ImportResult(Result):
@@ -64,94 +62,108 @@ class ImportResult(Result):
     reasons: list[dict[str, Any]]
 
 
-class ImportBegin(Params):
-    header: Annotated[dict[str, Any], Field(description="the payload without its components")]
-    mode: Mode = "merge"
-
-
-class ImportBeginResult(Result):
-    transfer: str
-
-
-class ImportPage(Params):
-    transfer: str
-    page: Annotated[int, Field(ge=0, description="counted from 0")]
-    components: dict[str, Any]
-
-
-class ImportPageResult(Result):
-    pages: int
-    hints: int
-
-
-class ImportCommit(Params):
-    transfer: str
-
-
 # Export
 
 
 async def export(app: App, params: Export, call: Call) -> Any:
+    """The hints as they are now; what is written meanwhile is not among them."""
     store, visible = app.session.store, visible_hints(app, call)
     hints = store.live_hints(app.now(), params.component, visible)
+    header = store.export_header(hints)
     components = await asyncio.to_thread(_components_of_one_call, hints, params.reveal)
-    return {"payload": {**store.export_header(hints), "components": components}}
+    if components is not None:
+        return {"payload": {**header, "components": components}}
+    if params.file is None:
+        raise Invalid(_TOO_LARGE, field="component")
+    pieces = import_export.export_pieces(header, hints, params.reveal)
+    await write_file(app, params.file, chain(('{"payload":',), pieces, ("}",)))
+    return {"file": params.file}
 
 
-def _components_of_one_call(hints: list[Hint], reveal: bool) -> dict[str, Any]:
-    """Raises Invalid, which names the parameter, when the export is too large for one call."""
+def _components_of_one_call(hints: list[Hint], reveal: bool) -> dict[str, Any] | None:
+    """None when they are too large for one call."""
     if sum(hint.weight for hint in hints) > limits.MAX_BODY_BYTES:
-        raise Invalid(_TOO_LARGE, field="component")
+        return None
     components = import_export.export_components(hints, reveal)
-    if len(json.dumps(components)) > limits.MAX_BODY_BYTES:
-        raise Invalid(_TOO_LARGE, field="component")
-    return components
+    return components if len(json.dumps(components)) <= limits.MAX_BODY_BYTES else None
 
 
-async def export_page(app: App, params: ExportPage, call: Call) -> Any:
-    """The first page pins the hints as they are then; the last one releases them."""
-    store = app.session.store
-    if params.cursor is None:
-        hints = store.live_hints(app.now(), params.component, visible_hints(app, call))
-        transfer, start = app.transfers.begin_export(store.export_header(hints), hints, params.reveal), 0
-    else:
-        transfer, start = _parse_cursor(params.cursor)
-    pinned = app.transfers.pinned_export(transfer)
-    components, next_start = await asyncio.to_thread(import_export.export_page, pinned.hints, start, pinned.reveal)
-    if next_start is None:
-        app.transfers.drop(transfer)
-    return {
-        **pinned.header,
-        "components": components,
-        "next": None if next_start is None else f"{transfer}:{next_start}",
-    }
+async def write_file(app: App, name: str, pieces: Iterable[str]) -> None:
+    """Write text to a new file for whoever asked for it. Raises StorageFailed, and leaves no file."""
+    await asyncio.to_thread(write_pieces, app.require_directory(), name, with_loop_turns(pieces))
 
 
-def _parse_cursor(cursor: str) -> tuple[str, int]:
-    transfer, _, start = cursor.partition(":")
-    if not start.isascii() or not start.isdigit() or len(start) > 9:
-        raise Invalid("must be the `next` of the previous page", field="cursor")
-    return transfer, int(start)
+def write_pieces(directory: str, name: str, pieces: Iterable[str]) -> None:
+    with transfer_files.created(directory, name) as file:
+        for piece in pieces:
+            file.write(piece.encode())
 
 
 # Import
 
 
 async def import_(app: App, params: Import, call: Call) -> Any:
-    return await app.once(call, lambda: _import(app, params, call))
-
-
-async def _import(app: App, params: Import, call: Call) -> Any:
-    store, now = app.session.store, app.now()
-    incoming = await asyncio.to_thread(store.read_payload, now, params.payload)
+    store, now, turns = app.session.store, app.now(), LoopTurns()
     visible = visible_hints(app, call)
 
-    def decide() -> Decision:
-        return store.decide_import(now, _with_bases(incoming, call), params.mode, visible)
+    def read() -> tuple[list[IncomingHint], str]:
+        if params.file is None:
+            return list(turns.between(_with_bases(store.read_payload(now, params.payload), call))), params.mode
+        hints = _FileHints(store.payload_reader(now), params)
+        with transfer_files.open_written(app.require_directory(), params.file) as file:
+            incoming = list(turns.between(_with_bases(hints.read(JsonReader(file)), call)))
+        return incoming, hints.params().mode
 
-    result = await app.commit_large(await asyncio.to_thread(decide), call)
-    await app.note_import({one.hint.identity for one in incoming})
-    return result
+    if params.file is None and params.payload is None:
+        raise Invalid("is required", field="payload")
+    incoming, mode = await asyncio.to_thread(read)
+
+    async def commit() -> Any:
+        """Decide against the present store; `App.once` blocks every other write until the result."""
+        hints = turns.between(incoming)
+        decision: Decision = await asyncio.to_thread(store.decide_import, app.now(), hints, mode, visible)
+        result = await app.commit_large(decision, call)
+        await app.note_import({one.hint.identity for one in incoming})
+        return result
+
+    return await app.once(call, commit)
+
+
+class _FileHints:
+    """The hints of a file, which holds a payload, or the parameters of this operation."""
+
+    def __init__(self, payload: PayloadReader, params: Import) -> None:
+        self._payload, self._params = payload, params
+        self._others: dict[str, Any] = {}
+
+    def read(self, reader: JsonReader) -> Iterator[IncomingHint]:
+        for count, hint in enumerate(self._read(reader), 1):
+            if count > limits.MAX_IMPORTED_HINTS:
+                raise QuotaExceeded(
+                    f"an import may have at most {limits.MAX_IMPORTED_HINTS} hints",
+                    limit="hints of an import",
+                    max=limits.MAX_IMPORTED_HINTS,
+                )
+            yield hint
+
+    def _read(self, reader: JsonReader) -> Iterator[IncomingHint]:
+        for name in reader.members("body"):
+            if name == "payload":
+                for member in reader.members("payload"):
+                    yield from self._payload.read_member(reader, member)
+            elif name in (*import_export.PAYLOAD_FIELDS, "next"):
+                yield from self._payload.read_member(reader, name)
+            else:
+                self._others[name] = reader.value()
+                self.params()
+        reader.end()
+        self._payload.check_complete()
+
+    def params(self) -> Import:
+        """The parameters of the call with those of the file."""
+        given = {**self._params.model_dump(exclude_unset=True), **self._others}
+        parsed: Import = parse_params(Import, given)
+        return parsed
 
 
 def _with_bases(incoming: Iterable[IncomingHint], call: Call) -> Iterator[IncomingHint]:
@@ -160,50 +172,3 @@ def _with_bases(incoming: Iterable[IncomingHint], call: Call) -> Iterator[Incomi
         repo = one.hint.meta.get("scope", {}).get("repo")
         basis = freshness.find_basis_of_hint(one.hint.value, repo, call.context, call.door)
         yield replace(one, hint=replace(one.hint, basis=basis)) if basis else one
-
-
-async def import_begin(app: App, params: ImportBegin, _call: Call) -> Any:
-    import_export.read_header(params.header)
-    return {"transfer": app.transfers.begin_import(params.mode)}
-
-
-async def import_page(app: App, params: ImportPage, call: Call) -> Any:
-    """Check a page and stage it. A page that is sent again, because its answer was lost, is staged once."""
-    staged = app.transfers.staged_import(params.transfer)
-    async with staged.lock:
-        if staged.is_new(params.page):
-            try:
-                hints = app.session.store.read_page(app.now(), params.components, staged.seen)
-                await asyncio.to_thread(_stage, staged, with_loop_turns(_with_bases(hints, call)))
-            except BaseException:
-                app.transfers.drop(params.transfer)  # it may hold an incomplete page
-                raise
-        return {"pages": staged.pages, "hints": staged.hints}
-
-
-def _stage(staged: StagedImport, hints: Iterator[IncomingHint]) -> None:
-    incoming = list(hints)
-    if len(staged.seen) > limits.MAX_STAGED_HINTS:
-        raise QuotaExceeded(
-            f"an import may have at most {limits.MAX_STAGED_HINTS} hints",
-            limit="staged hints",
-            max=limits.MAX_STAGED_HINTS,
-        )
-    staged.append(incoming)
-
-
-async def import_commit(app: App, params: ImportCommit, call: Call) -> Any:
-    return await app.once(call, lambda: _commit(app, params, call))
-
-
-async def _commit(app: App, params: ImportCommit, call: Call) -> Any:
-    """Decide against the present store; `App.once` blocks every other write until the result."""
-    staged = app.transfers.staged_import(params.transfer)
-    async with staged.lock:
-        incoming = with_loop_turns(staged.read())
-        visible = visible_hints(app, call)
-        decision = await asyncio.to_thread(app.session.store.decide_import, app.now(), incoming, staged.mode, visible)
-        result = await app.commit_large(decision, call)
-        await app.note_import(staged.seen)
-    app.transfers.drop(params.transfer)
-    return result

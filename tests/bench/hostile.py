@@ -19,6 +19,7 @@ from tests.harness import Machine
 
 _ROUNDS = 3
 _LARGE_VALUE = 3_000  # characters of each of 5,000 hints: 16 MiB in all
+_IMPORTED_NOTES = 4_000
 _IDLE = 1.0  # seconds
 _EVIL_REGEXES = (
     r"(a|aa)+$",
@@ -92,6 +93,12 @@ def _attacks() -> Iterator[_Attack]:
     yield _Attack("a bulk of the longest notes", lambda target: target.ask(longest, b'"created"'))
     recall = hints.request("nudge.memory_recall", context="token password deploy " * 300, limit=200)
     yield _Attack("a recall of 1 MiB of notes", lambda target: target.ask(recall, b'"memories"'))
+    notes = json.dumps({"memories": _notes(_IMPORTED_NOTES, 3_800)}).encode()
+    assert len(notes) < limits.MAX_IMPORT_BODY_BYTES
+    imported = partial(Watched.ask, body=notes, expected=b'"errors":[]', path="/api/v1/import")
+    yield _Attack(f"an import of {len(notes) // limits.MIB} MiB of notes over HTTP", imported)
+    exported = partial(Watched.ask, body=b"", expected=b'"memories":[', verb="GET", path="/api/v1/export")
+    yield _Attack("an export of them over HTTP", exported)
 
 
 def _notes(count: int, size: int) -> list[dict[str, str]]:

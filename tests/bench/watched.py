@@ -31,18 +31,18 @@ class Watched:
         machine.processes.append(self._process)
         self._published: Endpoint = machine.ready()
 
-    def ask(self, body: bytes, expected: bytes) -> None:
+    def ask(self, body: bytes, expected: bytes, verb: str = "POST", path: str = "/") -> None:
         """Over HTTP, as somebody with a stolen token would. `expected` is in the first words of the answer: an attack
         that is turned away at the door measures the door."""
-        link = HTTPConnection("127.0.0.1", self._published.port, timeout=60)
+        link = HTTPConnection("127.0.0.1", self._published.port, timeout=300)
         token = endpoint.read_token(self._machine.runtime)
-        link.request("POST", "/", body, {"Content-Type": "application/json", "Authorization": f"Bearer {token}"})
+        link.request(verb, path, body, {"Content-Type": "application/json", "Authorization": f"Bearer {token}"})
         answer = link.getresponse().read()
         assert expected in answer[:_FIRST_WORDS], answer[:_FIRST_WORDS]
         link.close()
 
     def command(self, *words: str, stdin: str = "") -> str:
-        """Over the private wire, in pages where it is large."""
+        """Over the private wire, through a file where it is large."""
         done = self._machine.cli(*words, stdin=stdin)
         assert done.returncode == 0, done.stderr
         return done.stdout

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from nudge import transfer_files
 from nudge.context import resolve
 from nudge.ipc.client import Client
 from nudge.storage import spool
@@ -168,9 +169,9 @@ def test_a_hint_that_names_no_file_of_the_repo_rests_on_nothing(machine: Machine
         assert not any("changed" in reason or "not here" in reason for reason in reasons)
 
 
-@pytest.mark.parametrize("is_paged", [False, True])
-def test_an_imported_hint_rests_on_the_files_that_it_names(machine: Machine, repo: Path, is_paged: bool) -> None:
-    """In one call and in pages; one that is imported in another directory rests on nothing."""
+@pytest.mark.parametrize("in_a_file", [False, True])
+def test_an_imported_hint_rests_on_the_files_that_it_names(machine: Machine, repo: Path, in_a_file: bool) -> None:
+    """In one call and through a file; one that is imported in another directory rests on nothing."""
     machine.cli("set", "shop", "pack", "make build", "--reason", "by hand", cwd=str(repo))
     exported = machine.base / "hints.json"
     exported.write_text(machine.cli("export", cwd=str(repo)).stdout)
@@ -178,12 +179,12 @@ def test_an_imported_hint_rests_on_the_files_that_it_names(machine: Machine, rep
     def bring_back(cwd: Path) -> list[str]:
         """The reasons after an import and an edit of the Makefile."""
         machine.cli("delete", "shop", "pack", cwd=str(repo))
-        if is_paged:
+        if in_a_file:
             client, context = Client(environ=machine.environ), resolve(str(cwd)).to_wire()
-            begun = client.call("nudge.import_begin", {"header": {}, "mode": "merge"})
-            page = {**begun, "page": 0, "components": json.loads(exported.read_text())["components"]}
-            client.call("nudge.import_page", page, context=context)
-            assert client.call("nudge.import_commit", begun)["imported"] == 1
+            with transfer_files.reserved(machine.runtime) as name:
+                with transfer_files.created(machine.runtime, name) as file:
+                    file.write(exported.read_bytes())
+                assert client.call("nudge.import", {"file": name}, context=context)["imported"] == 1
         else:
             assert machine.json("import", str(exported), cwd=str(cwd))["imported"] == 1
         _edit(repo, "more:\n")

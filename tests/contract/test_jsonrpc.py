@@ -150,7 +150,7 @@ def test_a_refused_request_is_answered_by_its_id(script: Http, wrong: dict[str, 
 
 
 def test_a_body_has_a_mebibyte(script: Http) -> None:
-    """A larger body is refused with 413, an import too: more than that goes in pages."""
+    """A larger body is refused with 413, an import too, with the commands that take more."""
     for call in (request("get_hint", **named()), request("import", **EMPTY_STORE)):
         body = json.dumps(call).encode()
         assert script.post("/", body.ljust(limits.MAX_BODY_BYTES)).status == 200

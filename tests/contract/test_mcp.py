@@ -184,7 +184,7 @@ def test_a_message_over_the_limit_is_answered_by_its_id(pipe: Stdio, order: str,
     pipe.send({name: message[name] for name in order.split()})
     answer = pipe.receive()
     assert (answer["id"], answer["error"]["code"]) == (request_id, -32600)
-    assert "`payload`" in answer["error"]["message"] and "nudge_import_begin" in answer["error"]["message"]
+    assert "nudge import FILE" in answer["error"]["message"]
     assert pipe.request("ping")["result"] == {}
 
 
@@ -227,7 +227,7 @@ def test_what_an_agent_needs_in_its_work_is_listed(tools: list[dict[str, Any]]) 
 def test_tools_that_remove_things_are_destructive() -> None:
     """Those that delete, or overwrite what the call does not name one by one; a client may ask before it calls one."""
     destructive = {
-        *("nudge_delete_hint", "nudge_import", "nudge_import_commit", "nudge_scan", "nudge_stop"),
+        *("nudge_delete_hint", "nudge_import", "nudge_scan", "nudge_stop"),
         *("memory_delete", "memory_forget", "memory_gc", "memory_archive_purge", "memory_import", "memory_sync"),
         *("memory_consolidate", "memory_auto_consolidate", "memory_delete_link", "forget_learned", "purge"),
     }

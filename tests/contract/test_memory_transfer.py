@@ -41,14 +41,8 @@ class Store(InProcess):
         return int(self.result("store", **params)["id"])
 
     def exported(self) -> dict[str, Any]:
-        """All pages together."""
-        whole: dict[str, Any] = {"memories": [], "links": []}
-        after: int | None = 0
-        while after is not None:
-            page = self.result("export", after=after)
-            whole = {name: whole[name] + page[name] for name in whole}
-            after = page["next"]
-        return whole
+        whole: dict[str, Any] = self.result("export")
+        return {name: whole[name] for name in ("memories", "links")}
 
     def titles(self) -> dict[str, str]:
         return {note["title"]: note["content"] for note in self.exported()["memories"]}
@@ -198,34 +192,6 @@ def test_a_dry_run_says_what_would_be_done(stores: list[Store]) -> None:
     assert there.exported() == {"memories": [], "links": []}
 
 
-def test_a_large_import_goes_in_pages_and_counts_only_at_the_end(stores: list[Store]) -> None:
-    """A page that comes twice is taken once, links may span pages, and an unknown transfer is refused."""
-    here, _ = stores
-    pages = [[{"id": number, "title": f"N{number}", "content": "x"}] for number in (1, 2, 3)]
-    first = here.result("import", memories=pages[0], more=True)
-    transfer = first["transfer"]
-    for _ in range(2):
-        here.result(
-            "import", memories=pages[1], links=[{"source_id": 3, "target_id": 1}], more=True, transfer=transfer, page=1
-        )
-    assert here.exported()["memories"] == []
-    outcome = here.result("import", memories=pages[2], transfer=transfer, page=2)
-    assert (outcome["created"], outcome["links"]) == (3, 1) and here.links() == {("N3", "N1", "related_to")}
-    assert here.refused("import", memories=[], transfer=transfer)["data"]["reason"] == "E_NOT_FOUND"
-
-
-def test_an_export_goes_in_pages(stores: list[Store]) -> None:
-    """Each below 1 MiB, together everything."""
-    here, there = stores
-    for number in range(12):
-        here.add(f"N{number}", f"{number} " * 20_000)
-    first = here.result("export")
-    assert first["next"] is not None and len(first["memories"]) < 12
-    for note in here.exported()["memories"]:
-        there.result("import", memories=[note])
-    assert there.titles() == here.titles() and len(here.titles()) == 12
-
-
 def test_what_was_forgotten_comes_back_from_an_export(stores: list[Store]) -> None:
     """An export is a way back, unlike a sync."""
     here, _ = stores
@@ -318,7 +284,7 @@ def test_what_cannot_be_synced_is_refused(stores: list[Store], tmp_path: Path) -
         assert here.refused("sync", path=path, direction=direction)["data"]["reason"] == reason, path
 
 
-def test_an_import_page_has_a_limit(stores: list[Store]) -> None:
-    """A thousand notes; more go in further pages."""
+def test_an_import_in_one_message_has_a_limit(stores: list[Store]) -> None:
+    """A thousand notes in one message of MCP or JSON-RPC; more go through a file."""
     notes = [{"title": f"N{number}", "content": "x"} for number in range(limits.MAX_BULK_NOTES + 1)]
     assert stores[0].refused("import", memories=notes)["data"]["field"] == "memories"

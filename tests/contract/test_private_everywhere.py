@@ -33,7 +33,6 @@ class PrivateIds:
     attempt: int
     told: int
     public_note: int
-    transfer: str
 
 
 Probes = Callable[[PrivateIds], tuple[Params, ...]]
@@ -67,10 +66,6 @@ PROBES: dict[str, Probes] = {
     "nudge.list_components": always({}, {"component": "deploys"}, {"context": {}}),
     "nudge.export": always({}, {"component": "deploys"}),
     "nudge.import": always({"payload": _EMPTY_STORE, "mode": "replace"}),
-    "nudge.export_page": always({}),
-    "nudge.import_begin": always({"header": {"schema_version": "1.0"}, "mode": "replace"}),
-    "nudge.import_page": lambda ids: ({"transfer": ids.transfer, "page": 0, "components": {}},),
-    "nudge.import_commit": lambda ids: ({"transfer": ids.transfer},),
     "nudge.search": always({"query": MARK, "project": None}, {"query": MARK}),
     "nudge.search_explain": always({"query": MARK, "project": None, "include_pack_context": True}),
     "nudge.get_observations": lambda ids: ({"ids": [ids.observation]},),
@@ -261,11 +256,9 @@ def walked() -> Iterator[tuple[Machine, PrivateIds, str]]:
         eventually(lambda: not spool.pending(machine.runtime), "the spool is drained")
         eventually(lambda: machine.json("learned", cwd=folder)["facts"], "the fact is learned")
         eventually(lambda: machine.json("told", cwd=folder)["lines"], "its failure was answered")
-        with closing(Http.to(machine)) as http:
-            begun = Rest(http).call("nudge.import_begin", {"header": {"schema_version": "1.0"}, "mode": "replace"})
         observation = machine.json("search", MARK, cwd=folder)[0]["id"]
         told = machine.json("told", cwd=folder)["lines"][0]["id"]
-        yield machine, PrivateIds(folder, observation, **ids, told=told, transfer=begun["result"]["transfer"]), web
+        yield machine, PrivateIds(folder, observation, **ids, told=told), web
         agent.quit()
 
 

@@ -77,7 +77,6 @@ ROUTES: dict[str, tuple[str, Any, dict[str, Any]]] = {  # path and query, body, 
         None,
         {"component": "api", "reveal": True},
     ),
-    "nudge.export_page": ("/api/v1/hints/export/page", {"component": "api"}, {"component": "api"}),
     "nudge.import": (
         "/api/v1/hints/import",
         {"payload": payload(web={"run": {"value": "go"}}), "mode": "skip"},
@@ -93,11 +92,10 @@ ROUTES: dict[str, tuple[str, Any, dict[str, Any]]] = {  # path and query, body, 
 }
 
 
-IN_PAGES = ("nudge.import_begin", "nudge.import_page", "nudge.import_commit")
 IN_MEMORY = [
     operation
     for operation in OPERATIONS.values()
-    if not operation.summary.startswith(("History: ", "Notes: ", "Journal: ")) and operation.name not in IN_PAGES
+    if not operation.summary.startswith(("History: ", "Notes: ", "Journal: "))
 ]
 
 
@@ -110,28 +108,6 @@ def test_a_route_gives_what_json_rpc_gives(script: Http, operation: Operation) -
     _seed(script)
     assert reply.status == 200 and reply.headers["content-type"] == "application/json"
     assert {"result": normalized(reply.json)} == normalized(script.call(operation.name, params))
-
-
-def test_an_import_in_pages(script: Http) -> None:
-    """A transfer that REST began goes on through JSON-RPC; nothing is stored before its commit."""
-    begun = script.exchange(
-        "POST", "/api/v1/hints/import/begin", {"header": {"schema_version": "1.0"}, "mode": "replace"}
-    )
-    transfer = begun.json["transfer"]
-    for page, name in enumerate(("web", "db")):
-        components = payload(**{name: {"run": {"value": "go"}}})["components"]
-        params = {"transfer": transfer, "page": page, "components": components}
-        assert script.exchange("POST", "/api/v1/hints/import/page", params).json == {
-            "pages": page + 1,
-            "hints": page + 1,
-        }
-    assert {entry["name"] for entry in script.call("nudge.list_components", {})["result"]["components"]} == {"api"}
-    assert script.call("nudge.import_commit", {"transfer": transfer})["result"]["imported"] == 2
-    assert {entry["name"] for entry in script.call("nudge.list_components", {})["result"]["components"]} == {
-        "db",
-        "web",
-    }
-    assert script.exchange("POST", "/api/v1/hints/import/commit", {"transfer": transfer}).status == 404
 
 
 REFUSED: dict[str, tuple[int, str, str, Any, str, dict[str, Any]]] = {

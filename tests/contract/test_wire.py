@@ -115,7 +115,7 @@ def test_a_call_before_the_hello_ends_the_connection(wire: Wire) -> None:
 
 
 def test_an_overlong_line_is_answered_and_ends_the_connection(wire: Wire) -> None:
-    """Larger things go in pages; nothing behind the line is read."""
+    """Larger imports go through a file; nothing behind the line is read."""
     wire.send({"hello": 1})
     wire.receive()
     try:

@@ -1,4 +1,4 @@
-"""`kill -9` of PRIMARY during imports and exports that go in pages."""
+"""`kill -9` of PRIMARY during large imports, which go through a file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.crash.writers import Figures
 from tests.harness import NUDGE, Machine
 
 _SEED = 20_261_117
-_HINTS = 600  # of 4,000 characters: four pages
+_HINTS = 600  # of 4,000 characters: 2 MiB
 _LONGEST = 4.0  # seconds; an import of this size takes less on an idle machine
 
 
@@ -68,7 +68,7 @@ def _import_and_kill(machine: Machine, file: Path, after: float) -> bool:
 
 
 def _generations(machine: Machine) -> set[str]:
-    """The imports that hints are from, each of which must be whole; read in pages, while nobody writes."""
+    """The imports that hints are from, each of which must be whole; read while nobody writes."""
     hints = [
         hint["value"].split()[0]
         for component in machine.json("export")["payload"]["components"].values()

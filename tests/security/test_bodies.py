@@ -13,7 +13,7 @@ import pytest
 
 from nudge import limits
 from nudge.errors import INVALID_REQUEST, PARSE_ERROR
-from nudge.limits import MAX_BATCH, MAX_BODY_BYTES
+from nudge.limits import MAX_BATCH, MAX_BODY_BYTES, MAX_IMPORT_BODY_BYTES
 from tests.harness import TIMEOUT
 from tests.security.doors import DOORS, Door, refusal_of, setting, still_serves
 from tests.security.served import TOKEN, Closed, Raw, Served, post, rpc, served
@@ -183,7 +183,7 @@ def test_a_body_has_a_mebibyte(server: Served, link: Raw) -> None:
 
 
 def test_an_import_has_no_more(server: Served, link: Raw) -> None:
-    """What is larger goes in pages; the announced length alone is refused, before a byte of the body is read."""
+    """What is larger goes to other doors; the announced length alone is refused, before a byte of the body is read."""
     before = server.state()
     assert link.ask(post("/", b"", Content_Length=str(MAX_BODY_BYTES + 1))).status == 413
     assert link.drained()
@@ -203,8 +203,9 @@ def test_rest_bodies_have_the_same_limits(server: Served) -> None:
     """PUT and POST below /api/v1 too, and an MCP message."""
     before = server.state()
     for path in ("/api/v1/hints/c/k/bump", "/api/v1/hints/import", "/mcp"):
+        most = MAX_IMPORT_BODY_BYTES if path.endswith("/import") else MAX_BODY_BYTES
         with server.tcp() as link:
-            assert link.ask(post(path, b" " * (MAX_BODY_BYTES + 1))).status == 413
+            assert link.ask(post(path, b"", Content_Length=str(most + 1))).status == 413
     assert server.state() == before
 
 

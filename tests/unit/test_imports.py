@@ -26,6 +26,7 @@ LEAVES = frozenset(
         "core",
         "errors",
         "files",
+        "json_reader",
         "limits",
         "locks",
         "passages",
@@ -42,6 +43,7 @@ LEAVES = frozenset(
         "switches",
         "text",
         "thin_json",
+        "transfer_files",
     )
 )
 DOMAINS = frozenset(("hints", "history", "learning", "manifests", "memories"))

@@ -77,7 +77,7 @@ def test_columns() -> None:
         ("search", StorageFailed("the database failed: malformed"), "failed: malformed; see: nudge doctor\n"),
         ("search", StorageFailed("the database is busy; try again"), "the database is busy; try again\n"),
         ("connect", StorageFailed("cannot write x: disk full"), "cannot write x: disk full\n"),
-        ("export", QuotaExceeded("too many; wait", limit="transfers", max=8), "too many; wait\n"),
+        ("export", QuotaExceeded("too many; wait", limit="hints of an import", max=8), "too many; wait\n"),
         (
             "set",
             QuotaExceeded("it is full", limit="hints", max=8),

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from nudge import limits
-from nudge.errors import Unavailable
+from nudge import limits, paths, transfer_files
+from nudge.errors import RemoteError, Unavailable
 
-from .conftest import HINT, NOTE, Nudge, Server, Terminal, Typed
+from .conftest import HINT, NOTE, Nudge, Server, Typed
 
 REDACTED = {name: value for name, value in HINT.items() if name != "value"} | {"redacted": True}
 PAYLOAD: dict[str, Any] = {
@@ -42,31 +42,45 @@ NOTES_IMPORTED: dict[str, Any] = {
 }
 
 
-class PagedServer(Server):
-    """Answers an export in two pages, and gives a transfer its name."""
+class TransferServer(Server):
+    """Answers an export of the history in two pages, a large export of notes with a file, and reads the file of an
+    import."""
+
+    exports_file: dict[str, Any] | None = None
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.imported: list[Any] = []
 
     def call(self, method: str, params: Mapping[str, Any], **options: Any) -> Any:
         if method == "nudge.export_all" and "after" not in params:
             return {"rows": [{"id": 1}], "next": "1"}
         answer = super().call(method, dict(params), **options)
-        if method == "nudge.memory_export":
-            place = 1 if params["after"] else 0
-            links = NOTES_DOCUMENT["links"] if place else []
-            return {
-                **NOTES_DOCUMENT,
-                "memories": [NOTES_DOCUMENT["memories"][place]],
-                "links": links,
-                "next": None if place else 12,
-            }
-        return {"imported": 0, "errors": [], "transfer": "t1"} if params.get("more") else answer
+        if "import" in method and "file" in params:
+            with transfer_files.open_written(paths.runtime_dir(), params["file"]) as file:
+                self.imported.append(json.load(file))
+        if "export" in method and self.exports_file is not None:
+            with transfer_files.created(paths.runtime_dir(), params["file"]) as file:
+                file.write(json.dumps(self.exports_file).encode())
+            return {"file": params["file"]}
+        return answer
+
+
+def left_files() -> list[str]:
+    folder = os.path.join(paths.runtime_dir(), paths.TRANSFERS)
+    return os.listdir(folder) if os.path.isdir(folder) else []
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Server:
-    fake = PagedServer()
+def server(monkeypatch: pytest.MonkeyPatch) -> TransferServer:
+    fake = TransferServer()
     monkeypatch.setattr("nudge.ipc.client.Client", fake.client)
     synced = {"direction": "merge", "dry_run": False, "pulled": {"created": 2, "links": 0}, "pushed": {"created": 0}}
-    fake.answers = {"nudge.memory_export": {}, "nudge.memory_import": NOTES_IMPORTED, "nudge.memory_sync": synced}
+    fake.answers = {
+        "nudge.memory_export": NOTES_DOCUMENT,
+        "nudge.memory_import": NOTES_IMPORTED,
+        "nudge.memory_sync": synced,
+    }
     return fake
 
 
@@ -76,7 +90,7 @@ def sent_notes(server: Server) -> list[dict[str, Any]]:
 
 @pytest.fixture(autouse=True)
 def transferring(server: Server) -> None:
-    server.answers["nudge.export_page"] = {**PAYLOAD, "next": None}
+    server.answers["nudge.export"] = {"payload": PAYLOAD}
     server.answers["nudge.import"] = {
         "imported": 1,
         "skipped": 1,
@@ -96,7 +110,18 @@ def test_export_is_the_payload(nudge: Nudge, server: Server) -> None:
     outcome = nudge("export", "--format", "json")
     assert json.loads(outcome.out) == PAYLOAD
     assert outcome.err == "1 secret value left out; include it with --reveal\n"
-    assert server.params == {}
+    assert server.params.keys() == {"file"}
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_large_export_comes_in_a_file(nudge: Nudge, server: TransferServer, as_json: bool) -> None:
+    """It is printed like a small one, and the file is removed."""
+    server.exports_file = {"payload": PAYLOAD}
+    outcome = nudge("export", *(["--json"] if as_json else []))
+    assert json.loads(outcome.out) == ({"payload": PAYLOAD} if as_json else PAYLOAD)
+    server.exports_file = NOTES_DOCUMENT
+    assert json.loads(nudge("memory", "export").out) == NOTES_DOCUMENT
+    assert left_files() == []
 
 
 def test_export_json_is_the_result(nudge: Nudge) -> None:
@@ -107,7 +132,7 @@ def test_export_json_is_the_result(nudge: Nudge) -> None:
 def test_export_flags(nudge: Nudge, server: Server) -> None:
     """One component, and secrets on request."""
     nudge("export", "--component", "api", "--reveal")
-    assert server.params == {"component": "api", "reveal": True}
+    assert {name: server.params[name] for name in ("component", "reveal")} == {"component": "api", "reveal": True}
 
 
 def test_export_to_a_file(nudge: Nudge, somewhere: Path) -> None:
@@ -230,28 +255,39 @@ def test_import_of_nonsense(nudge: Nudge, server: Server, somewhere: Path, conte
     assert server.calls == []
 
 
-def test_import_of_too_much(nudge: Nudge, somewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file beyond what any store holds is not sent."""
-    monkeypatch.setattr(limits, "MAX_IMPORT_FILE_BYTES", 10)
-    (somewhere / "x.json").write_text(json.dumps(PAYLOAD))
-    assert nudge("import", "x.json").code == 3
-
-
 @pytest.mark.parametrize("mode", ["merge", "replace", "skip"])
-def test_a_large_import_goes_in_pages(
-    nudge: Nudge, server: Server, somewhere: Path, monkeypatch: pytest.MonkeyPatch, mode: str
+def test_a_large_import_goes_through_a_file(
+    nudge: Nudge, server: TransferServer, somewhere: Path, monkeypatch: pytest.MonkeyPatch, mode: str
 ) -> None:
-    """One import in several calls, and one answer."""
-    hints = {f"k{number}": HINT for number in range(3)}
-    (somewhere / "x.json").write_text(json.dumps({**PAYLOAD, "components": {"api": {"hints": hints}}}))
-    monkeypatch.setattr(limits, "PAGE_BYTES", int(2.5 * len(json.dumps(HINT))))
-    server.answers["nudge.import_begin"] = {"transfer": "t"}
-    server.answers["nudge.import_page"] = {"pages": 1, "hints": 2}
-    server.answers["nudge.import_commit"] = server.answers["nudge.import"]
-    assert nudge("import", "x.json", "--mode", mode).out.startswith("✔ imported 1 hint, skipped 1")
-    operations = [operation for operation, _ in server.calls]
-    assert operations == ["nudge.import_begin", "nudge.import_page", "nudge.import_page", "nudge.import_commit"]
-    assert server.calls[0][1]["mode"] == mode
+    """One call and one answer, from a file or from stdin; the file is removed, also after an error."""
+    hints = {f"k{number}": {**HINT, "value": "x" * 8_000} for number in range(300)}
+    document = {**PAYLOAD, "components": {"api": {"hints": hints}}}
+    (somewhere / "x.json").write_text(json.dumps(document))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(json.dumps(document).encode())))
+    for source in ("x.json", "-"):
+        assert nudge("import", source, "--mode", mode).out.startswith("✔ imported 1 hint, skipped 1")
+        assert server.params == {"file": server.params["file"], "mode": mode}
+    assert server.imported == [document] * 2 and left_files() == []
+    server.answers["nudge.import"] = Unavailable("gone")
+    assert nudge("import", "x.json").code == 4 and left_files() == []
+
+
+@pytest.mark.parametrize("words", [["import"], ["memory", "import"]])
+def test_what_may_never_end_is_not_copied(nudge: Nudge, server: Server, words: list[str]) -> None:
+    """A device that gives no JSON is refused at its first bytes."""
+    for device in ("/dev/zero", "/dev/urandom"):
+        outcome = nudge(*words, device)
+        assert outcome.code == 3 and f"{device} is not JSON" in outcome.err and server.calls == []
+    assert left_files() == []
+
+
+def test_what_the_server_cannot_read_is_named(nudge: Nudge, server: Server, somewhere: Path) -> None:
+    """The server reads a large document; the error names the document and the command that writes such."""
+    (somewhere / "x.json").write_text('{"a": "' + "x" * limits.MIB)
+    error = {"code": -32700, "message": "Parse error at 7: Unterminated string", "data": {"reason": "E_PARSE"}}
+    server.answers["nudge.import"] = RemoteError(error)
+    outcome = nudge("import", "x.json")
+    assert outcome.code == 3 and "x.json is not JSON: Parse error at 7" in outcome.err and "nudge export" in outcome.err
 
 
 @pytest.mark.parametrize("components", [[], {"api": []}, {"api": {"hints": []}}, {"api": {"hints": {}, "more": 1}}])
@@ -282,10 +318,10 @@ def test_import_usage(nudge: Nudge, words: list[str]) -> None:
 # Notes
 
 
-def test_notes_export_joins_the_pages(nudge: Nudge, server: Server) -> None:
+def test_notes_export_is_the_document(nudge: Nudge, server: Server) -> None:
     """stdout holds the document that import reads."""
     assert json.loads(nudge("memory", "export", "--namespace", "n").out) == NOTES_DOCUMENT
-    assert [fields for _, fields in server.calls] == [{"namespace": "n", "after": 0}, {"namespace": "n", "after": 12}]
+    assert [fields["namespace"] for _, fields in server.calls] == ["n"]
 
 
 @pytest.mark.usefixtures("server")
@@ -307,8 +343,7 @@ def test_notes_import(
     assert nudge("memory", "import", *words, "--namespace", "n").out == (
         "✔ imported 1 note: 1 created, 1 unchanged, 1 links\n"
     )
-    rows = {name: NOTES_DOCUMENT[name] for name in ("memories", "links")}
-    assert sent_notes(server) == [{**rows, "namespace": "n", "dry_run": False, "page": 0}]
+    assert sent_notes(server) == [{**NOTES_DOCUMENT, "namespace": "n", "dry_run": False}]
 
 
 def test_notes_import_names_what_is_wrong(nudge: Nudge, server: Server, somewhere: Path) -> None:
@@ -339,24 +374,17 @@ def test_notes_an_export_of_hints_names_its_command(nudge: Nudge, server: Server
     assert "nudge import" in outcome.err
 
 
-def test_notes_a_large_import_goes_in_pages(
-    nudge: Nudge, server: Server, somewhere: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("content", ["x", "x" * 1_000])
+def test_notes_a_large_import_goes_through_a_file(
+    nudge: Nudge, server: TransferServer, somewhere: Path, content: str
 ) -> None:
-    """Under one transfer, with a bar on a terminal."""
-    monkeypatch.setattr(limits, "MAX_BULK_NOTES", 2)
-    (somewhere / "x.json").write_text(json.dumps({"memories": [NOTE] * 5, "links": [LINK]}))
-    screen = Terminal()
-    monkeypatch.setattr(sys, "stderr", screen)
-    monkeypatch.setenv("TERM", "xterm")
+    """Also when its many notes are small."""
+    document = {"memories": [{**NOTE, "content": content}] * (limits.MAX_BULK_NOTES + 1), "links": [LINK]}
+    (somewhere / "x.json").write_text(json.dumps(document))
     assert nudge("memory", "import", "x.json").code == 0
-    pages = sent_notes(server)
-    assert [(page["page"], len(page["memories"]), page.get("transfer"), page.get("more")) for page in pages] == [
-        (0, 2, None, True),
-        (1, 2, "t1", True),
-        (2, 1, "t1", None),
-    ]
-    assert pages[-1]["links"] == [LINK]
-    assert "importing notes" in screen.text() and "100%" in screen.text()
+    [sent] = sent_notes(server)
+    assert sent == {"file": sent["file"], "dry_run": False}
+    assert server.imported == [document] and left_files() == []
 
 
 def test_notes_sync(nudge: Nudge, server: Server, somewhere: Path) -> None:
@@ -370,7 +398,7 @@ def test_notes_sync(nudge: Nudge, server: Server, somewhere: Path) -> None:
     assert nudge("memory", "sync", "new.db", "--direction", "push").code == 0  # which creates it
 
 
-def test_notes_mine(nudge: Nudge, server: Server, somewhere: Path) -> None:
+def test_notes_mine(nudge: Nudge, server: TransferServer, somewhere: Path) -> None:
     """Conversations become notes; what is empty or bad is counted."""
     said = [{"uuid": "1", "name": "A", "chat_messages": [{"sender": "human", "text": "Hello"}]}]
     exported = [*said, {"uuid": "2", "name": "B", "chat_messages": []}, 7]
@@ -380,6 +408,6 @@ def test_notes_mine(nudge: Nudge, server: Server, somewhere: Path) -> None:
         "1 conversation (left out: 1 empty, 1 bad)",
         "✔ imported 1 note: 1 created, 1 unchanged, 1 links",
     ]
-    assert server.params["namespace"] == "chats" and len(server.params["memories"]) == 1
+    assert server.params["namespace"] == "chats" and len(server.imported[0]["memories"]) == 1
     missing = nudge("memory", "mine", "--format", "claude", "missing.json")
     assert missing.code == 2 and "missing.json does not exist" in missing.err

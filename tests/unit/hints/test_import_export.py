@@ -8,8 +8,7 @@ import pytest
 from nudge import limits
 from nudge.clock import iso
 from nudge.errors import Invalid, QuotaExceeded, ScopeInvalid
-from nudge.hints.import_export import IncomingHint, export_page
-from nudge.hints.model import Identity
+from nudge.hints.import_export import export_pieces
 
 from .builders import AWS_KEY, DAY, NOW, commit, decide_import, exported, finish, load, new_store, payload_with, put
 
@@ -55,28 +54,18 @@ def test_secrets_stay_here() -> None:
     assert exported(store, reveal=True)["components"]["a"]["hints"]["x"] == hint
 
 
-def test_pages_hold_all_of_an_export() -> None:
-    """Each page but the last is as large as a page may be, give or take a hint; together they are the export."""
+@pytest.mark.parametrize("reveal", [False, True])
+def test_the_pieces_of_an_export_are_the_export(reveal: bool) -> None:
+    """An export that is written a hint at a time is the one that is made at once, with variants and without hints."""
     store = new_store()
-    for index in range(300):
-        put(store, f"c{index // 100}", f"k{index}", "x" * 8_000)
-    hints, sizes, pages = store.live_hints(NOW), [], []
-    start: int | None = 0
-    while start is not None:
-        components, start = export_page(hints, start, reveal=False)
-        pages.append(components)
-        sizes.append(len(json.dumps(components)))
-    assert len(pages) > 2 and all(abs(size - limits.PAGE_BYTES) < 10_000 for size in sizes[:-1])
-    merged: dict[str, Any] = {}
-    for page in pages:
-        for component, content in page.items():
-            merged.setdefault(component, {"hints": {}})["hints"].update(content["hints"])
-    assert merged == exported(store)["components"]
-
-
-def test_an_empty_store_has_one_page() -> None:
-    """A caller gets a payload, and no second page."""
-    assert export_page([], 0, reveal=False) == ({}, None)
+    for pieces in (0, 300):
+        for index in range(pieces):
+            scope = {"os": ["linux"]} if index % 3 else {}
+            meta = {"scope": scope, "sensitivity": "secret" if index % 7 == 0 else "normal"}
+            put(store, f"c{index // 100}", f"k{index // 2}", "x" * (index + 1), meta)
+        hints = store.live_hints(NOW)
+        text = "".join(export_pieces(store.export_header(hints), hints, reveal))
+        assert json.loads(text) == exported(store, reveal=reveal)
 
 
 # Import
@@ -278,7 +267,7 @@ def test_no_default_ttl_is_added() -> None:
         ({"schema_version": "1.0", "components": {}, "created_at": "x"}, "payload.created_at"),
         ({"schema_version": "1.0", "components": {}, "session_id": 1}, "payload.session_id"),
         ({"schema_version": "1.0", "components": {"api": {}}}, "payload.components.api.hints"),
-        ({"schema_version": "1.0", "components": {"api": {"hints": [], "x": 1}}}, "payload.components.api.x"),
+        ({"schema_version": "1.0", "components": {"api": {"hints": {}, "x": 1}}}, "payload.components.api.x"),
         ({"schema_version": "1.0", "components": {"api": {"hints": []}}}, "payload.components.api.hints"),
         ({"schema_version": "1.0", "components": {" api": {"hints": {}}}}, "payload.components. api"),
         (payload_with({"": {"value": "x"}}), "payload.components.api.hints."),
@@ -375,25 +364,26 @@ def test_reasons_are_bounded() -> None:
     assert len(report["reasons"]) == limits.MAX_IMPORT_REASONS
 
 
-def test_pages_are_read_one_by_one_and_decided_together() -> None:
-    """A variant that was in an earlier page is refused in a later one; what is written meanwhile counts as there."""
-    store, seen = new_store(), set[Identity]()
-    first = [*store.read_page(NOW, payload_with({"a": {"value": "theirs", "updated_at": OLD}})["components"], seen)]
-    second = [*store.read_page(NOW, payload_with({"b": {"value": "theirs"}})["components"], seen)]
-    with pytest.raises(Invalid) as refused:
-        list(store.read_page(NOW, payload_with({"a": {"value": "again"}})["components"], seen))
-    assert refused.value.field == "payload.components.api.hints.a"
+def test_an_import_is_decided_by_the_store_of_that_moment() -> None:
+    """What is written between the reading of a payload and the decision counts as there."""
+    store = new_store()
+    incoming = store.read_payload(NOW, payload_with({"a": {"value": "theirs", "updated_at": OLD}, "b": "theirs"}))
     put(store, "api", "a", "mine")
-    staged = [IncomingHint.from_record(json.loads(json.dumps(one.to_record()))) for one in (*first, *second)]
-    assert staged == [*first, *second]
-    assert commit(store, store.decide_import(NOW, staged, "merge"))["skipped"] == 1
+    assert commit(store, store.decide_import(NOW, incoming, "merge"))["skipped"] == 1
     assert finish(store.get(NOW, "api", "a"))["hint"]["value"] == "mine"
     assert finish(store.get(NOW, "api", "b"))["hint"]["value"] == "theirs"
 
 
+def test_a_page_of_an_export_is_refused() -> None:
+    """A payload that says in `next` that it has more is not imported as if it were all; null means that it is."""
+    page = {**payload_with({"a": "x"}), "next": "t:500"}
+    with pytest.raises(Invalid, match=r"this is one page of an export.*nudge export -o FILE"):
+        load(new_store(), page)
+    assert load(new_store(), {**page, "next": None})["imported"] == 1
+
+
 def test_a_hint_that_expires_before_the_commit_is_skipped() -> None:
-    """The commit decides, not the page."""
+    """The commit decides, not the reading."""
     store = new_store()
-    hints = {"a": {"value": "x", "meta": {"ttl": "PT1M"}}}
-    staged = [*store.read_page(NOW, payload_with(hints)["components"], set())]
-    assert store.decide_import(NOW + 61, staged, "merge").result["reasons"][0]["reason"] == "expired"
+    incoming = store.read_payload(NOW, payload_with({"a": {"value": "x", "meta": {"ttl": "PT1M"}}}))
+    assert store.decide_import(NOW + 61, incoming, "merge").result["reasons"][0]["reason"] == "expired"

@@ -252,7 +252,9 @@ def test_params_have_a_mebibyte(run: Run) -> None:
         within = {"id": 1, "op": "echo", "params": text[:-2], "caller": {"env": {"A": text}}}
         assert (await client.ask(within))["result"] == text[:-2]
         refused = await client.ask({"id": 2, "op": "echo", "params": text})
-        assert (refused["id"], refused["error"]["code"]) == (2, -32600) and "`payload`" in refused["error"]["message"]
+        assert (refused["id"], refused["error"]["code"]) == (2, -32600) and "nudge import FILE" in refused["error"][
+            "message"
+        ]
         assert await client.ask({"id": 3, "op": "echo"}) == {"id": 3, "result": None}
 
     run(test)

@@ -95,7 +95,6 @@ WRITES: list[tuple[str, dict[str, Any]]] = [
     ("nudge.purge", {"search": "anything", "confirm": True}),
     ("nudge.start_session", {}),
     ("nudge.increment_tool_count", {}),
-    ("nudge.import_begin", {"header": {}, "mode": "merge"}),
 ]
 
 
@@ -218,18 +217,15 @@ def test_the_latest_answers_are_kept(app: App, monkeypatch: pytest.MonkeyPatch) 
     assert asyncio.run(app.history.write(write)) == ["k2", "k3", "k4"]
 
 
-def test_the_last_page_of_notes_is_answered_by_the_next_server(app: App) -> None:
-    """The one that stored them died before it answered; its transfer died with it."""
-    call = Call(door="cli", once="k")
-    page = {"memories": [NOTE], "page": 1}
+def test_an_import_of_notes_is_answered_by_the_next_server(app: App) -> None:
+    """The one that stored them died before it answered."""
 
-    async def send(app: App, **fields: Any) -> Any:
-        return await app.execute("nudge.memory_import", {**page, **fields}, call)
+    async def send(app: App) -> Any:
+        call = Call(door="cli", once="k")
+        return await app.execute("nudge.memory_import", {"memories": [NOTE, {**NOTE, "title": "Another"}]}, call)
 
-    begun = asyncio.run(send(app, page=0, memories=[{**NOTE, "title": "Another"}], more=True))
-    call = Call(door="cli", once="last")
-    answer = asyncio.run(send(app, transfer=begun["transfer"]))
+    answer = asyncio.run(send(app))
     successor = App(open_in_memory(Settings({})), OPERATIONS)
     successor.history = app.history
     assert answer["created"] == 2
-    assert asyncio.run(send(successor, transfer=begun["transfer"])) == answer
+    assert asyncio.run(send(successor)) == answer

@@ -1,10 +1,10 @@
-"""Mining an export into notes: files on the client's side, one import in pages."""
+"""Mining an export into notes: files on the client's side, one import through a file."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -12,14 +12,16 @@ from typing import Any
 import pytest
 
 from nudge import limits
-from nudge.errors import Invalid, NotFound
-from nudge.ipc.pages import restart_when_unknown
+from nudge.errors import Invalid
 from nudge.storage.database import Database
-from nudge.usecases.note_import import mine_export, send_notes
+from nudge.usecases.note_import import mine_export
 from tests.contract.ways import InProcess
 
 
 class Server(InProcess):
+    def mine(self, format_: str, path: str, **options: Any) -> Any:
+        return mine_export(self, str(self.app.directory), format_, path, **options)
+
     def __call__(self, operation: str, params: Any) -> Any:
         outcome = self.call(operation, params)
         assert "result" in outcome, outcome
@@ -32,7 +34,9 @@ class Server(InProcess):
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:
     with closing(Database.open(str(tmp_path / "notes.db"))) as database:
-        yield Server(database)
+        server = Server(database)
+        server.app.directory = str(tmp_path / "run")
+        yield server
 
 
 def conversation(number: int, text: str = "Hello") -> dict[str, Any]:
@@ -48,29 +52,29 @@ def conversation(number: int, text: str = "Hello") -> dict[str, Any]:
 def test_a_second_run_stores_nothing(server: Server, tmp_path: Path) -> None:
     """A folder with `conversations.json` will do; bad records are counted."""
     (tmp_path / "conversations.json").write_text(json.dumps([conversation(1), 7, conversation(2)]))
-    first = mine_export(server, "claude", str(tmp_path), namespace="chats")
+    first = server.mine("claude", str(tmp_path), namespace="chats")
     assert (first["conversations"], first["bad"], first["created"], first["errors"]) == (2, 1, 2, [])
     assert sorted(title.split()[0] for title in server.titles()) == ["C1", "C2"]
-    again = mine_export(server, "claude", str(tmp_path / "conversations.json"), namespace="chats")
+    again = server.mine("claude", str(tmp_path / "conversations.json"), namespace="chats")
     assert (again["created"], again["updated"], again["unchanged"]) == (0, 0, 2)
 
 
 def test_a_dry_run_stores_nothing(server: Server, tmp_path: Path) -> None:
     """It says what would be stored."""
     (tmp_path / "conversations.json").write_text(json.dumps([conversation(1)]))
-    assert mine_export(server, "claude", str(tmp_path), dry_run=True)["created"] == 1
+    assert server.mine("claude", str(tmp_path), dry_run=True)["created"] == 1
     assert server.titles() == []
 
 
-def test_a_large_export_goes_in_pages(server: Server, tmp_path: Path) -> None:
-    """Progress is told page by page, and everything is there at the end."""
+def test_a_large_export_is_one_import(server: Server, tmp_path: Path) -> None:
+    """Progress is told note by note, and everything is there at the end."""
     (tmp_path / "conversations.json").write_text(
         json.dumps([conversation(number, "x" * 9_000) for number in range(90)])
     )
     seen: list[int] = []
-    result = mine_export(server, "claude", str(tmp_path), progress=seen.append)
+    result = server.mine("claude", str(tmp_path), progress=seen.append)
     assert result["created"] == 90 and len(server.titles()) == 90
-    assert len(seen) > 2 and seen == sorted(seen) and seen[-1] == 90
+    assert seen == [1] * 90
 
 
 def test_a_slack_folder(server: Server, tmp_path: Path) -> None:
@@ -80,7 +84,7 @@ def test_a_slack_folder(server: Server, tmp_path: Path) -> None:
     day.write_text(json.dumps([{"user": "U1", "text": "Staging is down", "ts": "1735689600.1"}]))
     (day.parent / "2025-01-02.json").write_text("{")
     (tmp_path / "export" / "users.json").write_text(json.dumps([{"id": "U1", "name": "ann"}]))
-    result = mine_export(server, "slack", str(tmp_path / "export"))
+    result = server.mine("slack", str(tmp_path / "export"))
     assert (result["conversations"], result["bad"], result["created"]) == (1, 1, 1)
     [note] = server("nudge.memory_recall", {"context": "staging"})["memories"]
     assert (note["title"], note["content"]) == ("#ops 2025-01-01", "ann: Staging is down")
@@ -89,7 +93,7 @@ def test_a_slack_folder(server: Server, tmp_path: Path) -> None:
 def test_an_empty_export_is_no_error(server: Server, tmp_path: Path) -> None:
     """There is nothing to store."""
     (tmp_path / "conversations.json").write_text("[]")
-    assert mine_export(server, "chatgpt", str(tmp_path))["created"] == 0
+    assert server.mine("chatgpt", str(tmp_path))["created"] == 0
 
 
 @pytest.mark.parametrize(("format_", "name"), [("claude", "absent.json"), ("claude", "text"), ("slack", "text")])
@@ -97,7 +101,7 @@ def test_what_cannot_be_read_is_refused(server: Server, tmp_path: Path, format_:
     """With the name of the file."""
     (tmp_path / "text").write_text("no JSON")
     with pytest.raises(Invalid):
-        mine_export(server, format_, str(tmp_path / name))
+        server.mine(format_, str(tmp_path / name))
 
 
 @pytest.mark.parametrize("format_", ["claude", "chatgpt", "slack"])
@@ -110,7 +114,7 @@ def test_what_may_never_end_is_not_read(server: Server, tmp_path: Path, format_:
     os.mkfifo(tmp_path / "folder" / "channel" / "2025-01-01.json")
     for path in ("/dev/zero", str(tmp_path / "pipe"), str(tmp_path / "folder")):
         with pytest.raises(Invalid, match=r"it is not a regular file|must be the folder"):
-            mine_export(server, format_, path)
+            server.mine(format_, path)
     assert server.titles() == []
 
 
@@ -119,20 +123,4 @@ def test_a_mined_file_has_a_limit(server: Server, tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(limits, "MAX_MINED_FILE_BYTES", limits.MIB)
     (tmp_path / "conversations.json").write_text(json.dumps([conversation(1, "x" * limits.MIB)]))
     with pytest.raises(Invalid, match=r"conversations.json is larger than 1 MiB"):
-        mine_export(server, "claude", str(tmp_path))
-
-
-def test_an_import_starts_again_when_the_server_does_not_know_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The next server has none of the transfers of one that died: everything is sent once more."""
-    monkeypatch.setattr(limits, "MAX_BULK_NOTES", 1)
-    pages: list[tuple[int, str | None]] = []
-
-    def call(_name: str, params: Mapping[str, Any]) -> Any:
-        pages.append((params["page"], params.get("transfer")))
-        if pages[-1] == (1, "t0"):
-            raise NotFound("this transfer is not known")
-        return {"transfer": f"t{pages.count((0, None)) - 1}"} if params.get("more") else {"imported": 2}
-
-    notes = [{"title": str(number)} for number in range(2)]
-    assert restart_when_unknown(lambda: send_notes(call, iter(notes), (), {})) == {"imported": 2}
-    assert pages == [(0, None), (1, "t0"), (0, None), (1, "t1")]
+        server.mine("claude", str(tmp_path))

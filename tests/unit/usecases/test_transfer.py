@@ -1,4 +1,4 @@
-"""Import and export through the application: in one call, in pages, with a log behind them."""
+"""Import and export through the application: in one call, through a file, with a log behind them."""
 
 from __future__ import annotations
 
@@ -12,13 +12,11 @@ from typing import Any
 
 import pytest
 
-from nudge import limits, paths
+from nudge import limits, paths, transfer_files
 from nudge.config import Sources
-from nudge.errors import Invalid, NotFound, NudgeError, QuotaExceeded, StorageFailed
-from nudge.ipc import pages
+from nudge.errors import Invalid, NudgeError, QuotaExceeded, StorageFailed
 from nudge.server.operations import OPERATIONS
 from nudge.storage.changelog import Rewrite, read_log
-from nudge.usecases import staging
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
 from nudge.usecases.session import open_session
@@ -49,11 +47,20 @@ class Server:
     def names(self) -> list[str]:
         return sorted(hint.component for hint in self.app.session.store.hints())
 
-    async def stage(self, *page_components: dict[str, Any], mode: str = "merge") -> str:
-        transfer: str = (await self.call("import_begin", header=HEADER, mode=mode))["transfer"]
-        for number, content in enumerate(page_components):
-            await self.call("import_page", transfer=transfer, page=number, components=content)
-        return transfer
+    async def import_file(self, document: Any, once: str | None = None, **params: Any) -> Any:
+        """Write the document to a file, and import that."""
+        with transfer_files.reserved(self.directory) as name:
+            with transfer_files.created(self.directory, name) as file:
+                file.write(document if isinstance(document, bytes) else json.dumps(document).encode())
+            return await self.call("import", once=once, file=name, **params)
+
+    async def export_file(self, **params: Any) -> Any:
+        with transfer_files.reserved(self.directory) as name:
+            result = await self.call("export", file=name, **params)
+            if result.get("file") is None:
+                return result
+            with transfer_files.open_written(self.directory, name) as file:
+                return json.load(file)
 
     def restart(self) -> Server:
         """What a successor holds: all that is in the log, and no transfer."""
@@ -68,36 +75,43 @@ def run(directory: Path, work: Callable[[Server], Awaitable[None]]) -> None:
 
 
 @pytest.mark.parametrize("mode", ["merge", "replace", "skip"])
-def test_pages_are_imported_at_once(tmp_path: Path, mode: str) -> None:
-    """Nothing is stored before the commit; then everything is, also for the next server, and the answer under its
-    key."""
+def test_a_file_is_imported_at_once(tmp_path: Path, mode: str) -> None:
+    """All of its hints are stored, also for the next server, and the answer under its key, which needs no file."""
 
     async def work(server: Server) -> None:
         await server.call("set_hint", component="mine", key="k", value="x")
-        transfer = await server.stage(components(150), components(150, "web"), mode=mode)
-        assert server.names() == ["mine"]
-        result = await server.call("import_commit", once="o", transfer=transfer)
+        result = await server.import_file({**HEADER, "components": components(300)}, mode=mode)
         assert result == {"imported": 300, "skipped": 0, "removed": int(mode == "replace"), "reasons": []}
+        params = {"file": "0" * 24, "mode": mode}
+        with transfer_files.created(server.directory, "0" * 24) as file:
+            file.write(json.dumps({"components": components(100, "web")}).encode())
+        result = await server.call("import", once="o", **params)
+        os.unlink(tmp_path / paths.TRANSFERS / ("0" * 24))
         successor = server.restart()
         for one in (server, successor):
-            assert len(one.names()) == 300 + (mode != "replace")
-            assert await one.call("import_commit", once="o", transfer=transfer) == result
-        with pytest.raises(NotFound):
-            await successor.call("import_commit", transfer=transfer)
+            assert len(one.names()) == (100 if mode == "replace" else 401)
+            assert await one.call("import", once="o", **params) == result
+        with pytest.raises(Invalid, match="cannot be read"):
+            await successor.call("import", **params)
         contents = read_log(os.path.join(server.directory, paths.CHANGE_LOG))
         assert contents is not None and not contents.torn and not contents.damaged
 
     run(tmp_path, work)
 
 
-def test_the_commit_decides_by_the_state_of_its_moment(tmp_path: Path) -> None:
-    """A hint that was set after the page counts as there."""
+@pytest.mark.parametrize("form", ["a payload", "parameters", "an export with --json"])
+def test_a_file_holds_a_payload_or_the_parameters(tmp_path: Path, form: str) -> None:
+    """As the CLI and REST write it; a parameter in the file counts."""
+    payload = {**HEADER, "components": {"mine": {"hints": {"k": "theirs"}}}}
 
     async def work(server: Server) -> None:
-        transfer = await server.stage(components(100), mode="skip")
-        await server.call("set_hint", component="api0", key="k0000", value="mine")
-        assert (await server.call("import_commit", transfer=transfer))["skipped"] == 1
-        assert (await server.call("get_hint", component="api0", key="k0000"))["hint"]["value"] == "mine"
+        await server.call("set_hint", component="mine", key="k", value="x")
+        document = {
+            "a payload": payload,
+            "parameters": {"mode": "skip", "payload": payload},
+            "an export with --json": {"payload": payload},
+        }[form]
+        assert (await server.import_file(document))["imported"] == (form != "parameters")
 
     run(tmp_path, work)
 
@@ -115,119 +129,117 @@ def test_writes_go_on_after_an_import(tmp_path: Path, count: int) -> None:
     run(tmp_path, work)
 
 
-def test_a_repeated_page_is_taken_once(tmp_path: Path) -> None:
-    """Its answer was lost; a page that is left out is refused."""
-
-    async def work(server: Server) -> None:
-        transfer = await server.stage(components(5))
-        answer = await server.call("import_page", transfer=transfer, page=0, components=components(5))
-        assert answer == {"pages": 1, "hints": 5}
-        with pytest.raises(Invalid, match="must be 1"):
-            await server.call("import_page", transfer=transfer, page=2, components=components(5, "web"))
-        assert (await server.call("import_commit", transfer=transfer))["imported"] == 5
-
-    run(tmp_path, work)
-
-
-BAD_PAGES: dict[str, Any] = {
-    "no object": {"api0": []},
-    "an invalid hint": {"web": {"hints": {"k": {"value": ""}}}},
-    "a variant of an earlier page": components(1),
+TWICE = '{"components": {"c": {"hints": {"a": "1", "a": "2"}}}}'
+BAD_FILES: dict[str, tuple[Any, str]] = {
+    "no JSON": (b'{"components": {', "Parse error"),
+    "no object": (b"[]", "body: must be an object"),
+    "no text": (b'{"components": "\xff"}', "invalid UTF-8"),
+    "more behind the end": (b'{"components": {}} {}', "Extra data"),
+    "a key twice": (TWICE.encode(), "same key twice"),
+    "a value without end": (b'{"components": {"c": {"hints": {"a": "' + b"x" * (3 * limits.MIB), "more than 1024 KiB"),
+    "nested too deep": (
+        b'{"components": {"c": {"hints": {"a": ' + b'{"a":' * 90 + b"1" + b"}" * 90 + b"}}}}",
+        "nested",
+    ),
+    "no components": ({**HEADER}, "payload.components: is missing"),
+    "an unknown field": ({**HEADER, "components": {}, "more": 1}, "more: is not a parameter"),
+    "an unknown mode": ({"payload": {"components": {}}, "mode": "x"}, "mode: must be one of"),
+    "an invalid hint": (
+        {"components": {**components(200), "web": {"hints": {"k": {"value": ""}}}}},
+        "web.hints.k.value",
+    ),
+    "a newer version behind": (
+        {"components": components(200), "schema_version": "9.0"},
+        "schema_version: is from a newer",
+    ),
+    "one page": ({**HEADER, "components": components(200), "next": "t:200"}, "one page of an export.*nudge export -o"),
 }
 
 
-@pytest.mark.parametrize("bad", BAD_PAGES)
-def test_a_bad_page_ends_the_import(tmp_path: Path, bad: str) -> None:
-    """One malformed hint refuses the whole, as in one call."""
+@pytest.mark.parametrize("bad", BAD_FILES)
+def test_a_bad_file_imports_nothing(tmp_path: Path, bad: str) -> None:
+    """One fault refuses the whole, wherever it is, as in one call."""
+    document, said = BAD_FILES[bad]
 
     async def work(server: Server) -> None:
-        transfer = await server.stage(components(2))
-        with pytest.raises(Invalid) as refused:
-            await server.call("import_page", transfer=transfer, page=1, components=BAD_PAGES[bad])
-        assert str(refused.value.field).startswith("payload.components.")
-        with pytest.raises(NotFound):
-            await server.call("import_commit", transfer=transfer)
-        assert server.names() == []
-
-    run(tmp_path, work)
-
-
-def test_a_bad_header_begins_nothing(tmp_path: Path) -> None:
-    """It is checked before the first page is sent."""
-
-    async def work(server: Server) -> None:
-        for header in ({"schema_version": "9.0"}, {**HEADER, "components": {}}, {**HEADER, "more": 1}):
-            with pytest.raises(Invalid):
-                await server.call("import_begin", header=header)
-
-    run(tmp_path, work)
-
-
-def test_more_than_fits_is_refused_whole(tmp_path: Path) -> None:
-    """The quotas hold for all pages together, and nothing of them is stored."""
-
-    async def work(server: Server) -> None:
-        transfer = await server.stage(
-            *({f"c{number}": {"hints": {"k": {"value": "x"}}}} for number in range(limits.MAX_COMPONENTS + 1))
-        )
-        with pytest.raises(QuotaExceeded):
-            await server.call("import_commit", transfer=transfer)
+        with pytest.raises(NudgeError, match=said):
+            await server.import_file(document)
         assert server.names() == server.restart().names() == []
 
     run(tmp_path, work)
 
 
-def test_a_transfer_is_dropped_after_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ten minutes without a page; and there are only so many at once."""
-    now = [1_000.0]
-    monkeypatch.setattr(staging, "_now", lambda: now[0])
+def test_more_than_fits_is_refused_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The quotas hold for all of a file, and nothing of it is stored."""
+    many = {f"c{number}": {"hints": {"k": "x"}} for number in range(limits.MAX_COMPONENTS + 1)}
 
     async def work(server: Server) -> None:
-        first = await server.stage(components(1))
-        now[0] += limits.TRANSFER_KEPT + 1
+        for most in (limits.MAX_IMPORTED_HINTS, 10):
+            monkeypatch.setattr(limits, "MAX_IMPORTED_HINTS", most)
+            with pytest.raises(QuotaExceeded):
+                await server.import_file({"components": many})
+        assert server.names() == server.restart().names() == []
+
+    run(tmp_path, work)
+
+
+@pytest.mark.parametrize("name", ["", "../changes.log", "/etc/passwd", "0" * 23 + "/", "0" * 24])
+def test_only_a_file_of_the_folder_is_read(tmp_path: Path, name: str) -> None:
+    """A name cannot lead elsewhere, and there must be a file."""
+
+    async def work(server: Server) -> None:
+        with pytest.raises(Invalid) as refused:
+            await server.call("import", file=name)
+        assert refused.value.field == "file"
+
+    run(tmp_path, work)
+
+
+def test_a_file_that_is_not_ours_alone_is_not_read(tmp_path: Path) -> None:
+    """A link, a pipe and a file that others may read are refused."""
+    folder, name = tmp_path / paths.TRANSFERS, "0" * 24
+
+    async def work(server: Server) -> None:
+        folder.mkdir(mode=0o700)
+        (tmp_path / "elsewhere").write_text('{"components": {}}')
+        makers: tuple[Callable[[], object], ...] = (
+            lambda: (folder / name).symlink_to(tmp_path / "elsewhere"),
+            lambda: os.mkfifo(folder / name, 0o600),
+            lambda: (folder / name).touch(0o644),
+        )
+        for make in makers:
+            make()
+            with pytest.raises(Invalid):
+                await server.call("import", file=name)
+            (folder / name).unlink()
+
+    run(tmp_path, work)
+
+
+def test_a_file_that_was_left_is_removed(tmp_path: Path) -> None:
+    """Whoever was killed removes none: each start and each minute removes what is older than any call."""
+
+    async def work(server: Server) -> None:
+        for name in ("0" * 24, "1" * 24):
+            with transfer_files.created(server.directory, name):
+                pass
+        os.utime(tmp_path / paths.TRANSFERS / ("0" * 24), (0, 0))
         await server.app.tick()
-        with pytest.raises(NotFound):
-            await server.call("import_commit", transfer=first)
-        staged = [await server.stage() for _ in range(limits.MAX_TRANSFERS)]
-        with pytest.raises(QuotaExceeded):
-            await server.stage()
-        now[0] += limits.TRANSFER_IDLE + 1  # whoever began the first was interrupted
-        server.app.transfers.staged_import(staged[1])
-        await server.stage()
-        with pytest.raises(NotFound):
-            server.app.transfers.staged_import(staged[0])
-        now[0] += limits.TRANSFER_KEPT + 1
-        await server.stage()
+        assert os.listdir(tmp_path / paths.TRANSFERS) == ["1" * 24]
 
     run(tmp_path, work)
 
 
-def test_what_is_staged_leaves_no_file(tmp_path: Path) -> None:
-    """The pages are in a file without a name: no other process finds it, and a crash leaves nothing behind."""
+def test_secrets_of_a_file_are_not_logged(tmp_path: Path) -> None:
+    """The change log has no value of a secret, and the hint is imported all the same; the file is gone."""
 
     async def work(server: Server) -> None:
-        before = sorted(os.listdir(tmp_path))
-        await server.stage(components(5))
-        assert sorted(os.listdir(tmp_path)) == before
-
-    run(tmp_path, work)
-
-
-def test_secrets_of_an_import_in_pages_stay_in_memory(tmp_path: Path) -> None:
-    """Neither the staged pages nor the change log has the value, and the hint is imported all the same."""
-
-    async def work(server: Server) -> None:
-        secret = components(1, "secret", "hunter22-hunter22", meta={"sensitivity": "secret"})
-        transfer = await server.stage(components(2), secret)
-        file = server.app.transfers.staged_import(transfer).file
-        file.seek(0)
-        assert file.read().count(b"\n") == 2
-        file.seek(0)
-        assert b"hunter22" not in file.read()
-        assert (await server.call("import_commit", transfer=transfer))["imported"] == 3
-        assert b"hunter22" not in (tmp_path / paths.CHANGE_LOG).read_bytes()
+        secret = components(100, "secret", "hunter22-hunter22", meta={"sensitivity": "secret"})
+        assert (await server.import_file({"components": secret}))["imported"] == 100
         hint = (await server.call("get_hint", component="secret0", key="k0000"))["hint"]
         assert hint["value"] == "hunter22-hunter22"
+        assert b"hunter22" not in (tmp_path / paths.CHANGE_LOG).read_bytes()
+        assert os.listdir(tmp_path / paths.TRANSFERS) == []
 
     run(tmp_path, work)
 
@@ -243,7 +255,7 @@ def test_a_commit_that_fails_changes_nothing(tmp_path: Path, monkeypatch: pytest
 
     async def work(server: Server) -> None:
         await server.call("set_hint", component="mine", key="k", value="x")
-        transfer = await server.stage(components(100))
+        payload = {"components": components(100)}
         checks = iter([None, StorageFailed("not PRIMARY any more")])
 
         def lose_role() -> None:
@@ -259,34 +271,10 @@ def test_a_commit_that_fails_changes_nothing(tmp_path: Path, monkeypatch: pytest
                 os.unlink(tmp_path / paths.CHANGE_LOG)
             if fault != "log removed":
                 with pytest.raises(StorageFailed):
-                    await server.call("import_commit", transfer=transfer)
+                    await server.import_file(payload)
                 assert server.names() == server.restart().names() == ["mine"]
-        assert (await server.call("import_commit", transfer=transfer))["imported"] == 100
+        assert (await server.import_file(payload))["imported"] == 100
         assert len(server.names()) == len(server.restart().names()) == 101
-
-    run(tmp_path, work)
-
-
-def test_a_page_that_finds_no_room_ends_the_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Half a page must not be committed."""
-
-    async def work(server: Server) -> None:
-        transfer = await server.stage(components(5))
-        staged = server.app.transfers.staged_import(transfer)
-
-        class Full:
-            def seek(self, *_: int) -> None: ...
-            def write(self, _data: bytes) -> None:
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-            def close(self) -> None: ...
-
-        staged.file.close()
-        monkeypatch.setattr(staged, "file", Full())
-        with pytest.raises(StorageFailed, match="nothing was imported"):
-            await server.call("import_page", transfer=transfer, page=1, components=components(5, "web"))
-        with pytest.raises(NotFound):
-            await server.call("import_commit", transfer=transfer)
 
     run(tmp_path, work)
 
@@ -294,34 +282,15 @@ def test_a_page_that_finds_no_room_ends_the_import(tmp_path: Path, monkeypatch: 
 # Export
 
 
-def test_an_export_in_pages_is_of_one_moment(tmp_path: Path) -> None:
-    """Its first page pins the hints; what is written meanwhile is not in it."""
+LARGE = {**HEADER, "components": components(300, value="x" * 8_000)}
+
+
+def test_an_export_that_does_not_fit_names_the_command(tmp_path: Path) -> None:
+    """More than 1 MiB in one answer is refused; one component of it is not."""
 
     async def work(server: Server) -> None:
-        await server.call("import", payload={**HEADER, "components": components(300, value="x" * 8_000)})
-        page = await server.call("export_page")
-        await server.call("delete_hint", component="api2", key="k0299")
-        count = 0
-        while True:
-            count += sum(len(content["hints"]) for content in page["components"].values())
-            assert len(json.dumps(page)) <= limits.MAX_BODY_BYTES
-            if page["next"] is None:
-                break
-            cursor = page["next"]
-            page = await server.call("export_page", cursor=cursor)
-        assert count == 300
-        with pytest.raises(NotFound):
-            await server.call("export_page", cursor=cursor)
-
-    run(tmp_path, work)
-
-
-def test_an_export_that_does_not_fit_names_the_parameter(tmp_path: Path) -> None:
-    """More than 1 MiB in one call is refused; one component of it is not."""
-
-    async def work(server: Server) -> None:
-        await server.call("import", payload={**HEADER, "components": components(300, value="x" * 8_000)})
-        with pytest.raises(Invalid, match=r"nudge\.export_page") as refused:
+        await server.import_file(LARGE)
+        with pytest.raises(Invalid, match=r"nudge export -o FILE") as refused:
             await server.call("export")
         assert refused.value.field == "component"
         assert list((await server.call("export", component="api2"))["payload"]["components"]) == ["api2"]
@@ -329,30 +298,45 @@ def test_an_export_that_does_not_fit_names_the_parameter(tmp_path: Path) -> None
     run(tmp_path, work)
 
 
-@pytest.mark.parametrize("cursor", ["", "x", "x:", "x:-1", "x:1.5", "x:9999999999"])
-def test_a_cursor_is_checked(tmp_path: Path, cursor: str) -> None:
-    """Only the `next` of a page is one."""
+def test_a_large_export_is_a_file_of_its_owner(tmp_path: Path) -> None:
+    """A small one is the answer, although it names a file."""
 
     async def work(server: Server) -> None:
-        with pytest.raises(NudgeError):
-            await server.call("export_page", cursor=cursor)
+        assert "payload" in await server.call("export", file="0" * 24)
+        assert not (tmp_path / paths.TRANSFERS).exists()
+        await server.import_file(LARGE)
+        assert await server.call("export", file="0" * 24) == {"file": "0" * 24}
+        assert (tmp_path / paths.TRANSFERS / ("0" * 24)).stat().st_mode & 0o777 == 0o600
+        assert await server.call("export", file="0" * 24) == {"file": "0" * 24}  # the first answer was lost
 
     run(tmp_path, work)
 
 
-def test_the_client_and_the_server_fit_together(tmp_path: Path) -> None:
-    """What the CLI exports in pages it imports in pages, and the store is the same."""
+def test_an_export_that_finds_no_room_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The caller is told that the disk is full."""
+
+    def full(_piece: str) -> str:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     async def work(server: Server) -> None:
-        await server.call("import", payload={**HEADER, "components": components(300, value="x" * 8_000)})
+        await server.import_file(LARGE)
+        monkeypatch.setattr("nudge.usecases.transfer.import_export.export_pieces", lambda *_: map(full, "x"))
+        with pytest.raises(StorageFailed, match=r"No space left on device.*nothing was changed"):
+            await server.call("export", file="0" * 24)
+        assert os.listdir(tmp_path / paths.TRANSFERS) == []
 
-        def call(operation: str, params: dict[str, Any]) -> Any:
-            return asyncio.run_coroutine_threadsafe(server.app.execute(operation, params, Call()), loop).result()
+    run(tmp_path, work)
 
-        loop = asyncio.get_running_loop()
-        payload = await asyncio.to_thread(pages.export_payload, call, {})
-        report = await asyncio.to_thread(pages.import_payload, call, payload, "replace")
-        assert report["imported"] == 300 and report["removed"] == 0
-        assert await asyncio.to_thread(pages.export_payload, call, {}) == payload
+
+def test_what_is_exported_can_be_imported(tmp_path: Path) -> None:
+    """The store is the same, of the moment when the export began."""
+
+    async def work(server: Server) -> None:
+        await server.import_file(LARGE)
+        document = await server.export_file()
+        await server.call("delete_hint", component="api2", key="k0299")
+        report = await server.import_file(document, mode="replace")
+        assert (report["imported"], report["removed"]) == (300, 0)
+        assert (await server.export_file())["payload"]["components"] == document["payload"]["components"]
 
     run(tmp_path, work)
