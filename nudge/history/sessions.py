@@ -8,6 +8,7 @@ import json
 import os
 import re
 from collections import Counter
+from functools import cache
 
 from nudge import limits
 from nudge.context import is_below
@@ -22,7 +23,7 @@ from nudge.text import unwrap_command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from typing import Any
 
     from nudge.history.event import SqlConnection
@@ -277,7 +278,12 @@ class SessionRow:
     )
 
     def __init__(
-        self, connection: SqlConnection, row: Sequence[Any], passes: _PassedJobs, hidden: frozenset[str] = frozenset()
+        self,
+        connection: SqlConnection,
+        row: Sequence[Any],
+        passes: _PassedJobs,
+        work_tree: Callable[[str | None], WorkTree],
+        hidden: frozenset[str] = frozenset(),
     ) -> None:
         """What the session did in `hidden` projects is left out."""
         self.id, self.project, self.client, started_at, self.ended_at = row
@@ -295,7 +301,7 @@ class SessionRow:
         changes = [change for change in _latest_changes(connection, self.id) if change.id not in left_out]
         self.files = [change.content for change in changes]
         self._has_acted = _has_acted(connection, self.id)
-        tree = WorkTree(self.clone)
+        tree = work_tree(self.clone)
         commits = tree.read_commits()
         self.commit = _last_commit(connection, self.id, left_out, commits)
         self._committed = commits[-1].timestamp if commits else 0
@@ -383,8 +389,8 @@ def latest_sessions(
         " ORDER BY started_at DESC LIMIT ?",
         (*values, int(now) - limits.TOLD_SESSION_SECONDS, limits.TOLD_SESSIONS_READ),
     ).fetchall()
-    passes = _PassedJobs(connection)
-    sessions = [SessionRow(connection, row, passes, hidden) for row in rows if row[0] != excluded]
+    passes, work_tree = _PassedJobs(connection), cache(WorkTree)  # a clone's files are read once
+    sessions = [SessionRow(connection, row, passes, work_tree, hidden) for row in rows if row[0] != excluded]
     return sorted(sessions, key=lambda session: -session.last)
 
 
@@ -395,7 +401,7 @@ def own_session(connection: SqlConnection, session_id: str, hidden: frozenset[st
     ).fetchone()
     if row is None or row[1] in hidden:
         return None
-    return SessionRow(connection, row, _PassedJobs(connection), hidden)
+    return SessionRow(connection, row, _PassedJobs(connection), WorkTree, hidden)
 
 
 def _says_something(text: str) -> bool:
