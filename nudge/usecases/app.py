@@ -31,6 +31,7 @@ from nudge.history.facts import Facts
 from nudge.history.ledger import Ledger
 from nudge.storage.changelog import ChangeLog, LogGone
 from nudge.storage.database import Database, StoredAnswer, find_answer, run_once
+from nudge.usecases.aliases import with_own_names
 from nudge.usecases.call import Call, ClientProcesses, NoParams, Params, Result, SessionActivity, parse_params
 from nudge.usecases.session import Answers, PreviousSession, Session, check_fingerprint
 
@@ -123,7 +124,7 @@ class App:
         if not isinstance(params, dict):
             raise ParamsNotObject("Invalid params: must be an object")
         self.calls += 1
-        parsed = parse_params(operation.params, params)
+        parsed = parse_params(operation.params, with_own_names(operation.params, params))
         call = call.located(parsed.place())
         if operation.effect == "read":
             return await operation.run(self, parsed, call)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from nudge import limits
@@ -59,6 +59,7 @@ Confidence = Annotated[float, Field(ge=0, le=1)]
 Limit = Annotated[int, Field(ge=1, le=limits.MAX_NOTES_LISTED)]
 Offset = Annotated[int, Field(ge=0, le=limits.MAX_SEARCH_OFFSET)]
 Time = Annotated[str, Field(description="RFC 3339")]
+_UNLISTED = Field(json_schema_extra={UNLISTED: True})  # an agent that stores what it found out seldom says more
 
 
 class StoreMemory(InContext):
@@ -67,13 +68,13 @@ class StoreMemory(InContext):
     kind: Kind | None = None
     tier: Annotated[Tier | None, Field(description="6 hours, 7 days, permanent")] = None
     tags: list[str] | None = None
-    priority: Priority | None = None
-    confidence: Confidence | None = None
+    priority: Annotated[Priority | None, _UNLISTED] = None
+    confidence: Annotated[Confidence | None, _UNLISTED] = None
     namespace: Annotated[str | None, Field(description="default: your repo")] = None
-    source: str | None = None
+    source: Annotated[str | None, _UNLISTED] = None
     expires_at: Time | None = None
-    ttl_secs: int | None = None
-    metadata: dict[str, Any] | None = None
+    ttl_secs: Annotated[int | None, _UNLISTED] = None
+    metadata: Annotated[dict[str, Any] | None, _UNLISTED] = None
 
 
 class Filters(Params):
@@ -100,7 +101,7 @@ class Recall(Filters):
 
 
 class SearchMemories(Filters, InContext):
-    query: Annotated[str, Field(validation_alias=AliasChoices("query", "q"), description="all of these words")]
+    query: Annotated[str, Field(description="all of these words")]
     limit: Limit = limits.DEFAULT_SEARCH_LIMIT
     format: Format = "toon_compact"
 
@@ -248,7 +249,7 @@ Strategy = Annotated[
     ),
 ]
 # A string is accepted too: the takeaway of a lesson, the description of a cause.
-Parts = Annotated[Any, WithJsonSchema({"type": "object"})]
+Parts = Annotated[Any, WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "object"}]})]
 
 
 def _checked_session_id(value: str) -> str:
