@@ -1,4 +1,4 @@
-"""History: what agents did, as observations, and what was learned from it.
+"""History: what agents did, as observations.
 
 Recording:
 * `extract` turns a hook's payload (translated by `clients`) into one event; `observations` has the observation types
@@ -10,15 +10,13 @@ Reading:
 * `views` and `search` (with the query language of `fts_query`); `projects` has the names of projects.
 * `purge` deletes, by the user's conditions or by retention.
 
-Learning:
-* `shell` parses command lines; `problems` says why a command failed, `lessons` what worked instead, `failed_tests`
-  which tests failed, once or in one session after the other.
-* `facts` keeps that for each project, `offers` word it, `availability` checks what can be run here.
+Judging:
+* `shell` parses command lines; `problems` says why a command failed.
 * `predictions` judges the prediction of an attempt by the outcome of a command.
 
 Telling:
-* `digest` composes the text for a session's start from `sessions`, `facts` and the hints that `hint_selection` leaves;
-  `digest_lines` words its lines.
+* `digest` composes the text for a session's start from `sessions`, the facts of `learning` and the hints that
+  `hint_selection` leaves; `digest_lines` words its lines.
 * `edits` tells of two sessions that edit one file.
 * `ledger` records every line that was told, and whether it was used.
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 from nudge import limits
 from nudge.core.visibility import EVERYTHING, Visibility
 from nudge.errors import Invalid
-from nudge.history import facts, hint_selection, ledger, projects
+from nudge.history import hint_selection, ledger, projects
 from nudge.history.digest_lines import (
     attempt_line,
     ended_line,
@@ -28,8 +28,9 @@ from nudge.history.digest_lines import (
     test_name,
     tests_line,
 )
-from nudge.history.failed_tests import broken_tests_text
 from nudge.history.sessions import Place, latest_sessions, own_session
+from nudge.learning import table
+from nudge.learning.broken_tests import broken_tests_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,10 +39,10 @@ if TYPE_CHECKING:
 
     from nudge.history.digest_lines import DigestLine
     from nudge.history.event import SqlConnection
-    from nudge.history.failed_tests import BrokenTest
     from nudge.history.ledger import Line
-    from nudge.history.offers import Offer
     from nudge.history.sessions import SessionRow
+    from nudge.learning.broken_tests import BrokenTest
+    from nudge.learning.fact import Fact
 
 STARTUP = "startup"
 CONTINUED = ("resume", "compact")
@@ -164,33 +165,33 @@ def _known_section(
     """What fails here with what works in its place, tests that are known to fail, and hints about anything else."""
     banned_values = {hint["value"] for hint in hints if choose.is_banned(hint["name"])}
     hints = hint_selection.drop_unused(hints)
-    learned: list[Offer] = []
+    learned: list[Fact] = []
     broken: dict[str, list[BrokenTest]] = {}
     if connection is not None and project is not None:
 
         def count_told(subject: str) -> int:
             return ledger.count_told_sessions(connection, project, fact_name(subject))
 
-        stored = facts.load(connection, project)
-        learned, broken = stored.at_start(project, now, place.cwd, count_told), stored.tests.at_start(project, now)
+        stored = table.load(connection, project)
+        learned = stored.at_start(project, now, place.cwd, count_told, place.branch)
+        broken = stored.tests.at_start(project, now)
         hints = hint_selection.keep_runnable(hints, stored.invocations(project, now), place.cwd, now)
         hints = hint_selection.add_last_runs(connection, project, hints, now)
         learned = hint_selection.drop_explained(learned, hints)
         # The same answer must not be told under another name: as the hint in place of the fact, or the other way round.
-        learned = [offer for offer in learned if offer.answer not in banned_values]
-        offers = [offer for _, offer in stored.list_offers(project, now)]
-        banned_answers = {offer.answer for offer in offers if choose.is_banned(fact_name(offer.fact.subject))}
+        learned = [fact for fact in learned if fact.answer not in banned_values]
+        banned_answers = {fact.answer for _, fact in stored.listed(project, now) if choose.is_banned(fact.name)}
         hints = hint_selection.drop_answers(hints, banned_answers)
     fact_lines = choose.best(_learned_lines(learned, choose.allowed_tests(broken), now), limits.MAX_START_FACTS)
     fact_names = {line.entry.name for line in fact_lines}
-    offers = [offer for offer in learned if fact_name(offer.fact.subject) in fact_names]
-    hints = hint_selection.drop_covered(hints, offers)
+    told = [fact for fact in learned if fact.name in fact_names]
+    hints = hint_selection.drop_covered(hints, told)
     return _DigestSection("Known here", [*fact_lines, *choose.best(list(map(hint_line, hints)), limits.INJECTED_HINTS)])
 
 
-def _learned_lines(offers: Sequence[Offer], broken: dict[str, list[BrokenTest]], now: float) -> list[DigestLine]:
+def _learned_lines(facts: Sequence[Fact], broken: dict[str, list[BrokenTest]], now: float) -> list[DigestLine]:
     """Tests that keep failing come after the first fact, which is usually about the command that runs them."""
-    lines = [fact_line(offer, now) for offer in offers]
+    lines = [fact_line(fact, now) for fact in facts]
     tests = [tests_line(tests, text, now) for tests in broken.values() if (text := broken_tests_text(tests, now))]
     return [*lines[:1], *tests, *lines[1:]]
 

@@ -13,7 +13,7 @@ from nudge.clock import ago, last_time
 from nudge.history.event import client_label
 from nudge.history.hint_selection import GUESSED, SCANNED
 from nudge.history.ledger import COMMAND, FILE, IDENTITY, Line
-from nudge.history.problems import PATH
+from nudge.learning.cures import PATH
 from nudge.scoring import half_life
 from nudge.text import cut_at_sentence, quote, quote_lines, quote_name, quote_titled, single_line
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
-    from nudge.history.failed_tests import BrokenTest
     from nudge.history.ledger import Uses
-    from nudge.history.offers import Offer
     from nudge.history.sessions import Place, SessionRow
+    from nudge.learning.broken_tests import BrokenTest
+    from nudge.learning.fact import Fact
 
 _SOURCE_LINE = re.compile(r"[\w.@+~/-]+:\d+")  # what scan sets as a reason: `Makefile:3`
 
@@ -70,22 +70,18 @@ def test_name(test: BrokenTest) -> str:
     return f"test {test.id}"
 
 
-def fact_line(offer: Offer, now: float) -> DigestLine:
-    sessions = len(offer.support.sessions)
-    text = offer.start_text(now) or f"{quote(offer.fact.error, limits.MAX_TOLD_ERROR)}: see nudge learned"
+def fact_line(fact: Fact, now: float) -> DigestLine:
+    sessions = len(fact.support)
+    text = fact.start_text(now) or f"{quote(fact.cure.error, limits.MAX_TOLD_ERROR)}: see nudge learned"
     reason = f"learned from {sessions} session{'s' * (sessions != 1)}"
     return DigestLine(
         text,
-        offer.support.success_id,
+        fact.latest.success_id,
         "fact",
-        half_life(now - offer.support.timestamp),
+        half_life(now - fact.timestamp),
         reason,
-        name=fact_name(offer.fact.subject),
-        uses=(
-            (COMMAND, offer.answer),
-            (IDENTITY, f"#{offer.support.success_id}"),
-            *([(FILE, offer.answer)] if offer.fact.kind == PATH else []),
-        ),
+        name=fact.name,
+        uses=(*fact.uses, *([(FILE, fact.answer)] if fact.cure.kind == PATH else [])),
     )
 
 

@@ -13,11 +13,13 @@ import shutil
 
 from nudge import limits
 from nudge.clock import ago, last_time
-from nudge.history.availability import as_typed, can_run, is_known, names_other_clone
-from nudge.history.failed_tests import find_failed
-from nudge.history.offers import is_recent, is_usable
-from nudge.history.problems import MODULE, PATH, PROGRAM, outcome_of
-from nudge.history.shell import split_commands
+from nudge.learning.availability import as_typed, can_run, is_known, names_other_clone
+from nudge.learning.broken_tests import find_failed
+from nudge.learning.command import CUT_OFF, span_text
+from nudge.learning.cures import PATH
+from nudge.learning.fact import INVOCATIONS, command_of, is_usable
+from nudge.learning.outcome import analyse
+from nudge.learning.shell import parse_commands
 from nudge.programs import (
     ENVIRONMENT_RUNNERS,
     JOB_PROGRAMS,
@@ -36,8 +38,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from nudge.history.event import SqlConnection
-    from nudge.history.offers import Offer
-    from nudge.history.shell import SimpleCommand
+    from nudge.learning.command import SimpleCommand
+    from nudge.learning.fact import Fact
 
 SCANNED, GUESSED, LEARNED = _TOOLS = ("scanned", "guessed", "learned")
 """Origins of hints that no user or agent set."""
@@ -73,7 +75,7 @@ def _job(hint: dict[str, Any]) -> str:
 def _is_obvious(hint: dict[str, Any]) -> bool:
     """Whether an agent that sees the manifest types the command anyway: `make test`, `npm run build`, `go test ./...`,
     or the usual program of a language, if it is on PATH."""
-    commands = split_commands(hint["value"] or "") if _is_scanned(hint) else []
+    commands = parse_commands(hint["value"] or "") if _is_scanned(hint) else []
     if len(commands) != 1 or commands[0].variables or hint.get("stale") or "outcome" in hint:
         return False
     first, *others = commands[0].words
@@ -82,17 +84,17 @@ def _is_obvious(hint: dict[str, Any]) -> bool:
     return first in _TASK_RUNNERS and set(others) <= {"run", _job(hint), "./..."}
 
 
-def drop_covered(hints: Iterable[dict[str, Any]], offers: Sequence[Offer]) -> list[dict[str, Any]]:
-    """Drop the hints that the offers cover: their answers, guesses about a program that they name, and the obvious
+def drop_covered(hints: Iterable[dict[str, Any]], facts: Sequence[Fact]) -> list[dict[str, Any]]:
+    """Drop the hints that the facts cover: their answers, guesses about a program that they name, and the obvious
     command of a manifest for a job that they are about."""
-    answers = {offer.answer for offer in offers}
-    programs = [offer for offer in offers if offer.fact.kind != PATH]
-    lines = [line for offer in programs for line in (offer.fact.subject, *offer.also, offer.answer)]
-    tools = {command.tool for line in lines for command in split_commands(line)}
+    answers = {fact.answer for fact in facts}
+    programs = [fact for fact in facts if fact.cure.kind != PATH]
+    lines = [line for fact in programs for line in (fact.subject, *fact.also, fact.answer)]
+    tools = {command.tool for line in lines for command in parse_commands(line)}
 
     def is_covered(hint: dict[str, Any]) -> bool:
         if hint.get("origin") == GUESSED:
-            about = frozenset(command.tool for command in split_commands(hint["value"] or ""))
+            about = frozenset(command.tool for command in parse_commands(hint["value"] or ""))
         else:
             about = _JOB_WORDS.get(_job(hint), frozenset()) if _is_obvious(hint) else frozenset()
         return hint["value"] in answers or not tools.isdisjoint(about)
@@ -100,10 +102,10 @@ def drop_covered(hints: Iterable[dict[str, Any]], offers: Sequence[Offer]) -> li
     return [hint for hint in hints if not is_covered(hint)]
 
 
-def drop_explained(offers: Iterable[Offer], hints: Iterable[dict[str, Any]]) -> list[Offer]:
-    """Drop the offers whose answer is a hint that somebody set with a reason: that hint is told, and says why."""
+def drop_explained(facts: Iterable[Fact], hints: Iterable[dict[str, Any]]) -> list[Fact]:
+    """Drop the facts whose answer is a hint that somebody set with a reason: that hint is told, and says why."""
     explained = {hint["value"] for hint in hints if _is_explained(hint)}
-    return [offer for offer in offers if offer.answer not in explained]
+    return [fact for fact in facts if fact.answer not in explained]
 
 
 def drop_answers(hints: Iterable[dict[str, Any]], answers: Set[str]) -> list[dict[str, Any]]:
@@ -117,19 +119,17 @@ def _is_explained(hint: dict[str, Any]) -> bool:
 
 
 def keep_runnable(
-    hints: Iterable[dict[str, Any]], offers: Sequence[Offer], cwd: str | None, now: float
+    hints: Iterable[dict[str, Any]], facts: Sequence[Fact], cwd: str | None, now: float
 ) -> list[dict[str, Any]]:
-    """Return the hints that can be run in a directory; `offers` say what fails there, and what to run in its place."""
-    usable = [offer for offer in offers if offer.fact.kind in (PROGRAM, MODULE) and is_usable(offer, cwd, now)]
-    recent = (offer.answer for offer in offers if is_recent(offer, now))
-    programs = frozenset(command.program for answer in recent for command in split_commands(answer))
+    """Return the hints that can be run in a directory; `facts` say what fails there, and what to run in its place."""
+    usable = [fact for fact in facts if fact.cure.kind in INVOCATIONS and is_usable(fact, cwd, now)]
+    recent = (command_of(fact.answer) for fact in facts if fact.ran_lately(now))
+    programs = frozenset(command.program for command in recent if command is not None)
     pairs = ((hint, _command_here(hint, usable, programs, cwd)) for hint in hints)
     return [{**hint, "value": value} for hint, value in pairs if value is not None or hint["value"] is None]
 
 
-def _command_here(
-    hint: dict[str, Any], offers: Sequence[Offer], programs: frozenset[str], cwd: str | None
-) -> str | None:
+def _command_here(hint: dict[str, Any], facts: Sequence[Fact], programs: frozenset[str], cwd: str | None) -> str | None:
     """Return a hint's command as it works here; None when it does not. `programs` ran here recently."""
     value: str | None = hint["value"]
     origin = hint.get("origin")
@@ -137,11 +137,13 @@ def _command_here(
         return value
     if origin == LEARNED:
         return value if cwd is None or not is_known(cwd) or _is_learned_here(value, programs, cwd) else None
-    for offer in offers:
-        if f"{value} ".startswith(f"{offer.fact.subject} "):
-            is_same_tool = any(command.tool == offer.fact.tool for command in split_commands(offer.answer))
-            if is_same_tool and offer.answer != value:
-                return offer.answer + value[len(offer.fact.subject) :]
+    for fact in facts:
+        if f"{value} ".startswith(f"{fact.subject} "):
+            command = command_of(fact.answer)
+            head = span_text(command, command.head_length).removesuffix(CUT_OFF) if command is not None else value
+            if command is not None and command.tool == fact.cure.tool and head != value:
+                failing = parse_commands(fact.subject)[-1]
+                return head + value[failing.words[failing.head_length - 1].end :]
             return None if origin == GUESSED else value
     return as_typed(value, cwd) if origin == GUESSED and cwd is not None and is_known(cwd) else value
 
@@ -220,13 +222,13 @@ class _Runs:
         return list(self._runs_of(command)) if command else []
 
     def _runs_of(self, command: str) -> Iterator[_Run]:
-        wanted = split_commands(command)
+        wanted = parse_commands(command)
         for content, obs_type, metadata, *run in self._rows:
-            if command not in content or len(wanted) != 1 or not _runs_first(split_commands(content), wanted[0]):
+            if command not in content or len(wanted) != 1 or not _runs_first(parse_commands(content), wanted[0]):
                 continue
             event = {"type": obs_type, "content": content, "metadata": json.loads(metadata)}
-            if (outcome := outcome_of(event, 0)) is not None:
-                yield _Run(bool(outcome.error) and not find_failed(outcome.error), *run)
+            if (outcome := analyse(event, 0)) is not None:
+                yield _Run(bool(outcome.printed) and not find_failed(outcome.printed), *run)
 
 
 def _worked_instead(connection: SqlConnection, job: str, runs: Sequence[_Run]) -> str | None:
@@ -238,15 +240,15 @@ def _worked_instead(connection: SqlConnection, job: str, runs: Sequence[_Run]) -
             (run.session, run.timestamp, run.id, limits.TOLD_COMMANDS_READ),
         )
         for content, metadata in rows.fetchall():
-            outcome = outcome_of({"type": "command", "content": content, "metadata": json.loads(metadata)}, 0)
-            if outcome is not None and not outcome.error and (invocation := _invocation_for(job, content)):
+            outcome = analyse({"type": "command", "content": content, "metadata": json.loads(metadata)}, 0)
+            if outcome is not None and not outcome.printed and (invocation := _invocation_for(job, content)):
                 return invocation
     return None
 
 
 def _invocation_for(job: str, line: str) -> str | None:
     """Return the command of a line that does a job, without its pipes; None when the line does another job."""
-    commands = split_commands(line)
+    commands = parse_commands(line)
     wanted = _JOB_WORDS.get(job, frozenset())
     if not commands or commands[0].variables or not all(command.piped for command in commands[:-1]):
         return None

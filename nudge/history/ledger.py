@@ -14,9 +14,9 @@ from zlib import crc32
 
 from nudge import limits
 from nudge.history.event import placeholders
-from nudge.history.failed_tests import find_failed
 from nudge.history.observations import COMMAND_TYPES, SESSION_TYPES
 from nudge.history.problems import outcome_of
+from nudge.learning.broken_tests import find_failed
 from nudge.text import to_unicode
 
 TYPE_CHECKING = False

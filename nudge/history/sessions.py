@@ -13,11 +13,11 @@ from functools import cache
 from nudge import limits
 from nudge.context import is_below
 from nudge.history.event import placeholders
-from nudge.history.failed_tests import find_failed
 from nudge.history.observations import COMMAND_TYPES, FAILURE, FILE_CHANGES, NOT_ACTIONS, UNFAILED_COMMANDS
 from nudge.history.problems import error_line, find_problem, has_findings, outcome_of
 from nudge.history.shell import split_commands
 from nudge.history.work_tree import WorkTree
+from nudge.learning.broken_tests import find_failed
 from nudge.programs import FORMATTERS, JOB_PROGRAMS, LINT_TARGETS, LINTERS
 from nudge.text import unwrap_command
 

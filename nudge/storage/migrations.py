@@ -220,6 +220,11 @@ _KEPT_KINDS = (
     " AND (expires_at IS NULL OR expires_at > CAST(strftime('%s', 'now') AS INTEGER))",
 )
 
+_FACT_DETAILS = (
+    # What a fact is matched by, as JSON; empty for those of earlier versions.
+    "ALTER TABLE facts ADD COLUMN details TEXT NOT NULL DEFAULT '{}'",
+)
+
 _PASSAGES = (
     # Rows are numbered by `nudge.passages`. The text is stored once more, so that it can be shown and embedded.
     f"CREATE VIRTUAL TABLE passages USING fts5(title, content, tokenize='{TOKENIZER}')",
@@ -236,7 +241,7 @@ def _index_passages(connection: sqlite3.Connection) -> None:
 
 MIGRATIONS: tuple[Migration, ...] = (
     *(_HISTORY, _MEMORIES, _FACTS, _LEDGER, _JOURNAL, _LINES_OF_PROJECTS),
-    *(_KEPT_KINDS, _PASSAGES, _index_passages),
+    *(_KEPT_KINDS, _PASSAGES, _index_passages, _FACT_DETAILS),
 )
 LATEST = len(MIGRATIONS)
 

@@ -27,8 +27,8 @@ from nudge.clock import boot_seconds
 from nudge.errors import INVALID_PARAMS, METHOD_NOT_FOUND, WIRE_REASONS, Invalid, NudgeError, StorageFailed, Unavailable
 from nudge.hints.model import Decision, Hint, Identity, hide_secrets
 from nudge.history.edits import Edits
-from nudge.history.facts import Facts
 from nudge.history.ledger import Ledger
+from nudge.learning.facts import Facts
 from nudge.storage.changelog import ChangeLog, LogGone
 from nudge.storage.database import Database, StoredAnswer, find_answer, run_once
 from nudge.usecases.aliases import with_own_names

@@ -13,9 +13,10 @@ from pydantic import Field
 from nudge import limits
 from nudge.clock import ago
 from nudge.hints.fields import search_text
-from nudge.history import facts, projects
+from nudge.history import projects
 from nudge.history.digest_lines import hint_value_text, reason_text, short_name
 from nudge.history.ledger import HEADER, IDENTITY, Line
+from nudge.learning import table
 from nudge.memories.attempts import LESSON
 from nudge.memories.note import ATTEMPT, GLOBAL
 from nudge.memories.ranking import RelevantNote, best_notes, relevant_notes, subject_words
@@ -187,13 +188,11 @@ def _facts(connection: sqlite3.Connection, prompt: str, project: str | None, lim
     project = projects.find(connection, project)
     if project is None:
         return []
-    offers = [offer for _, offer in facts.load(connection, project).list_offers(project, now)]
-    about = [(_count_shared(prompt, f"{offer.fact.subject} {offer.answer}"), offer) for offer in offers]
+    facts = [fact for _, fact in table.load(connection, project).listed(project, now) if fact.is_confirmed]
+    about = [(_count_shared(prompt, f"{fact.subject} {fact.answer}"), fact) for fact in facts]
     best = sorted((one for one in about if one[0]), key=lambda one: -one[0])[:limit]
     return [
-        Line(f"fact {offer.fact.subject}", "fact", text, "it has words of the question")
-        for _, offer in best
-        if (text := offer.text(now))
+        Line(fact.name, "fact", text, "it has words of the question") for _, fact in best if (text := fact.text(now))
     ]
 
 

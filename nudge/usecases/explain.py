@@ -18,8 +18,9 @@ from nudge.hints import ranking
 from nudge.hints.fields import copy_json
 from nudge.hints.model import Hint
 from nudge.hints.scope import Verdict
-from nudge.history import facts, projects, views
+from nudge.history import projects, views
 from nudge.history.search import correct_query, explain_observations
+from nudge.learning import table
 from nudge.memories import explain as explaining
 from nudge.memories import store as notes
 from nudge.memories.explain import INVALID_ARGUMENT, NOT_FOUND, NoteExplanation, error
@@ -134,11 +135,10 @@ class _ExplainedFact:
 
 
 def _load_facts(connection: sqlite3.Connection, project: str | None, now: float) -> Iterator[_ExplainedFact]:
-    learned = facts.load(connection, project)
-    for name, offer in learned.list_offers(project, now):
-        fact, support = offer.fact, offer.support
-        number, seen = len(support.sessions), (support.timestamp, support.success_id)
-        yield _ExplainedFact(name, fact.subject, offer.answer, fact.error, number, *seen)
+    learned = table.load(connection, project)
+    for name, fact in learned.listed(project, now):
+        seen = (fact.timestamp, fact.latest.success_id)
+        yield _ExplainedFact(name, fact.subject, fact.answer, fact.cure.error, len(fact.support), *seen)
     for name, test in learned.tests.list_frequent():
         yield _ExplainedFact(
             name, test.id, None, "fails in one session after the other", len(test.sessions), *test.latest

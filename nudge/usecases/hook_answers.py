@@ -18,11 +18,11 @@ from nudge.clock import boot_seconds
 from nudge.context import Context
 from nudge.errors import NudgeError
 from nudge.history import edits, ledger, views
-from nudge.history.facts import FactChanges, Facts
 from nudge.history.ledger import HEADER, IDENTITY, Ledger, Line
 from nudge.history.observations import NOT_ACTIONS
 from nudge.history.predictions import judge
 from nudge.history.redact import PRIVATE
+from nudge.learning.facts import Changes, Facts
 from nudge.memories import journal
 from nudge.memories.attempts import CONFIRMED, FALSIFIED, Attempt, ObservedOutcome, Resolution
 from nudge.storage.database import Database
@@ -83,7 +83,7 @@ async def _process_answered_failure(
     event: Mapping[str, Any],
     observation_id: int,
     context: Context,
-    changes: FactChanges,
+    changes: Changes,
 ) -> None:
     """Do the work on an event that was left until its failure was answered. An attempt that it decides is told
     later."""

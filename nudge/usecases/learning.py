@@ -22,15 +22,18 @@ from nudge.context import Context, is_project, project_name, project_of, this_sy
 from nudge.errors import Invalid, NotFound, NudgeError
 from nudge.hints.model import Hint
 from nudge.hints.sync import LEARNED_BY, is_guess
-from nudge.history import facts, problems, projects
-from nudge.history.availability import names_clone
-from nudge.history.digest_lines import fact_name
-from nudge.history.facts import FactChanges, Facts
-from nudge.history.failed_tests import TEST, BrokenTest
-from nudge.history.ledger import COMMAND, IDENTITY, Line, count_told_sessions
+from nudge.history import projects
+from nudge.history.ledger import IDENTITY, Line, count_told_sessions
 from nudge.history.observations import COMMAND_TYPES, FILE_CHANGES
-from nudge.history.offers import Offer
 from nudge.history.store import add_event_id
+from nudge.learning import table
+from nudge.learning.availability import names_clone
+from nudge.learning.broken_tests import TEST, BrokenTest
+from nudge.learning.command import CUT_OFF
+from nudge.learning.fact import Fact
+from nudge.learning.facts import Changes, Facts
+from nudge.learning.failures import has_findings
+from nudge.learning.outcome import analyse
 from nudge.storage.database import Database
 from nudge.usecases.app import App
 from nudge.usecases.call import Call, InContext, Params, Project, ProjectName, Result, Text
@@ -42,7 +45,7 @@ _MAX_CONFIDENCE = 0.8
 _LEARNED_AT_ONCE = 10  # spooled events
 
 Event = Mapping[str, Any]
-Jobs = dict[str, list[tuple[str, Offer]]]
+Jobs = dict[str, list[tuple[str, Fact]]]
 """For each job the commands, best first, and what each was learned from."""
 Bases = Mapping[str, dict[str, str]]
 """The files that each command names, with their digests."""
@@ -71,79 +74,63 @@ class ForgetFactResult(Result):
 async def load_facts(app: App, database: Database) -> Facts:
     """The facts in memory; the first call reads them from the database."""
     if app.facts is None:
-        loaded = await database.read(facts.load)
+        loaded = await database.read(table.load)
         app.facts = app.facts or loaded  # another call may have loaded them meanwhile
     return app.facts
 
 
-async def learn(
-    app: App, all_facts: Facts, event: Mapping[str, Any], observation_id: int
-) -> tuple[Line | None, FactChanges]:
+async def learn(app: App, all_facts: Facts, event: Event, observation_id: int) -> tuple[Line | None, Changes]:
     """Update the facts in memory with the outcome of a command. Return the line about its failure, if the failure is
     known and the session was not told of it yet, and the changes to pass to `store_changes`."""
     now = app.now()
 
-    def offer_and_observe() -> tuple[Line | None, FactChanges]:
-        line = _find_line(all_facts, event, observation_id, now)
-        return line, _observe(all_facts, event, observation_id, now)
+    def observe() -> tuple[Line | None, Changes]:
+        answer, changes = _observe(all_facts, event, observation_id, now, can_tell=True)
+        return _line_about(answer, now), changes
 
-    return await app.in_learning_thread(offer_and_observe)
+    return await app.in_learning_thread(observe)
 
 
-async def learn_all(
-    app: App, all_facts: Facts, recorded: Sequence[tuple[Event, int]]
-) -> list[tuple[Event, FactChanges]]:
+async def learn_all(app: App, all_facts: Facts, recorded: Sequence[tuple[Event, int]]) -> list[tuple[Event, Changes]]:
     """Update the facts in memory with events that no hook waits for, in small portions: a hook that does wait gets its
     answer between two of them."""
     now = app.now()
-    taught: list[tuple[Event, FactChanges]] = []
+    taught: list[tuple[Event, Changes]] = []
     for start in range(0, len(recorded), _LEARNED_AT_ONCE):
         portion = recorded[start : start + _LEARNED_AT_ONCE]
         taught += await app.in_learning_thread(partial(_observe_all, all_facts, portion, now))
     return taught
 
 
-def _observe_all(
-    all_facts: Facts, recorded: Sequence[tuple[Event, int]], now: float
-) -> list[tuple[Event, FactChanges]]:
-    return [(event, _observe(all_facts, event, observation_id, now)) for event, observation_id in recorded]
+def _observe_all(all_facts: Facts, recorded: Sequence[tuple[Event, int]], now: float) -> list[tuple[Event, Changes]]:
+    return [
+        (event, _observe(all_facts, event, observation_id, now, can_tell=False)[1])
+        for event, observation_id in recorded
+    ]
 
 
-def _observe(all_facts: Facts, event: Event, observation_id: int, now: float) -> FactChanges:
+def _observe(
+    all_facts: Facts, event: Event, observation_id: int, now: float, *, can_tell: bool
+) -> tuple[Fact | BrokenTest | None, Changes]:
     if event.get("type") in FILE_CHANGES and isinstance(path := event.get("file_path"), str):
         all_facts.note_edit(str(event["session_id"]), path)
-    outcome, project = problems.outcome_of(event, observation_id), _project_of(event)
-    if outcome is None or project is None:
-        return FactChanges()
+    outcome, project = analyse(event, observation_id), event.get("project")
+    if outcome is None or not isinstance(project, str) or not project:
+        return None, Changes()
     happened_at = min(float(event["timestamp"]), now)  # an event from the spool may be old
-    return all_facts.observe(project, str(event["session_id"]), outcome, happened_at)
+    session = str(event["session_id"])
+    return all_facts.observe(project.casefold(), session, outcome, happened_at, now, can_tell=can_tell)
 
 
-def _find_line(all_facts: Facts, event: Event, observation_id: int, now: float) -> Line | None:
-    outcome, project = problems.outcome_of(event, observation_id), _project_of(event)
-    if outcome is None or project is None:
+def _line_about(answer: Fact | BrokenTest | None, now: float) -> Line | None:
+    if answer is None or not (text := answer.text(now)):
         return None
-    session, cwd = str(event["session_id"]), event.get("cwd")
-    offer = all_facts.offer(project, session, outcome, now, cwd if isinstance(cwd, str) else None)
-    broken = all_facts.broken_test(project, session, outcome, now) if offer is None else None
-    return _line_about(offer, broken, now)
+    if isinstance(answer, Fact):
+        return Line(answer.name, "fact", text, "this failure is known", answer.uses)
+    return Line(f"test {answer.id}", "test", text, "this test failed before", ((IDENTITY, f"#{answer.latest[1]}"),))
 
 
-def _project_of(event: Event) -> str | None:
-    project = event.get("project")
-    return project.casefold() if isinstance(project, str) and project else None
-
-
-def _line_about(offer: Offer | None, broken: BrokenTest | None, now: float) -> Line | None:
-    if broken is not None and (text := broken.text(now)):
-        return Line(f"test {broken.id}", "test", text, "this test failed before", ((IDENTITY, f"#{broken.latest[1]}"),))
-    if offer is None or not (text := offer.text(now)):
-        return None
-    uses = ((COMMAND, offer.answer), (IDENTITY, f"#{offer.support.success_id}"))
-    return Line(f"fact {offer.fact.subject}", "fact", text, "this failure is known", uses)
-
-
-async def store_changes(app: App, database: Database, taught: Sequence[tuple[Event, FactChanges]]) -> None:
+async def store_changes(app: App, database: Database, taught: Sequence[tuple[Event, Changes]]) -> None:
     """Store what events taught, and update the learned hints of their repos. A write that fails is not an error: the
     facts stay in memory until the server ends."""
     changed = [(event, changes) for event, changes in taught if changes]
@@ -152,20 +139,20 @@ async def store_changes(app: App, database: Database, taught: Sequence[tuple[Eve
 
     def write(connection: sqlite3.Connection) -> None:
         for _, changes in changed:
-            facts.store(connection, changes)
+            table.store(connection, changes)
 
     with suppress(NudgeError):
         await database.write(write)
     latest = {
         (event.get("project"), event.get("repo"), event.get("clone")): event
         for event, changes in changed
-        if changes.rows or changes.withdrawn
+        if changes.learned or changes.withdrawn
     }
     for event in latest.values():
         await _update_hints(app, await _invocations(app, str(event["project"]).casefold()), event)
 
 
-async def _invocations(app: App, project: str) -> list[Offer]:
+async def _invocations(app: App, project: str) -> list[Fact]:
     all_facts, now = app.facts, app.now()
     return [] if all_facts is None else await app.in_learning_thread(lambda: all_facts.invocations(project, now))
 
@@ -220,8 +207,8 @@ async def _refresh_basis(app: App, hint: Hint, root: str) -> None:
 def _credit_delta(event: Mapping[str, Any]) -> int:
     """1 for a command that worked, -1 for one that failed, 0 when that is not known. A command that reports failed
     tests, findings or a timeout did not fail: it did what it is for."""
-    outcome = problems.outcome_of(event, 0) if exit_code_of(event) is not None else None
-    if outcome is None or problems.has_findings(outcome.error):
+    outcome = analyse(event, 0) if exit_code_of(event) is not None else None
+    if outcome is None or has_findings(outcome.printed):
         return 0
     return 1 if outcome.succeeded else -1
 
@@ -280,7 +267,7 @@ async def list_facts(app: App, params: ListFacts, call: Call) -> Any:
     def read(connection: sqlite3.Connection) -> list[dict[str, Any]]:
         project = projects.find(connection, params.project, visible)
         names, here, cwd = projects.Names(connection), visible.here, visible.cwd
-        all_facts = facts.load(connection, project)
+        all_facts = table.load(connection, project)
         is_here = project is not None and here is not None and is_project(project, here)
         rows = _fact_rows(connection, all_facts, project, cwd if is_here else None, app.now())
         rows += [(name, _test_row(test)) for name, test in all_facts.tests.list_frequent()]
@@ -297,22 +284,20 @@ def _fact_rows(
     reasons = {}
     if project is not None:
         reasons = all_facts.why_not_at_start(
-            project, now, cwd, lambda subject: count_told_sessions(connection, project, fact_name(subject))
+            project, now, cwd, lambda subject: count_told_sessions(connection, project, f"fact {subject}")
         )
-    return [
-        (name, _fact_row(offer, reasons.get(offer.fact.key))) for name, offer in all_facts.list_offers(project, now)
-    ]
+    return [(name, _fact_row(fact, reasons.get(fact.key))) for name, fact in all_facts.listed(project, now)]
 
 
-def _fact_row(offer: Offer, not_at_start: str | None) -> dict[str, Any]:
+def _fact_row(fact: Fact, not_at_start: str | None) -> dict[str, Any]:
     return {
-        "kind": offer.fact.kind,
-        "subject": offer.fact.subject,
-        "error": offer.fact.error,
-        "answer": offer.answer,
-        "sessions": len(offer.support.sessions),
-        "last": int(offer.support.timestamp),
-        "id": offer.support.success_id,
+        "kind": fact.cure.kind,
+        "subject": fact.subject,
+        "error": fact.cure.error,
+        "answer": fact.answer,
+        "sessions": len(fact.support),
+        "last": int(fact.timestamp),
+        "id": fact.latest.success_id,
         **({} if not_at_start is None else {"not_at_start": not_at_start}),
     }
 
@@ -331,12 +316,12 @@ async def forget(app: App, params: ForgetFact, call: Call) -> Any:
 
     def write(connection: sqlite3.Connection) -> dict[str, Any]:
         project = projects.find(connection, params.project, visible)
-        return {"project": project, "forgotten": facts.forget(connection, str(project), params.subject)}
+        return {"project": project, "forgotten": table.forget(connection, str(project), params.subject)}
 
     result = await app.write_once(call, write)
     if not result["forgotten"]:
         raise NotFound(f"nothing was learned about {params.subject}", project=params.project)
-    app.facts = await app.read(facts.load)
+    app.facts = await app.read(table.load)
     await _remove_unlearned_hints(app, str(result["project"]))
     return {"forgotten": result["forgotten"]}
 
@@ -344,7 +329,7 @@ async def forget(app: App, params: ForgetFact, call: Call) -> Any:
 # Learned hints: the command that works becomes the hint for its job, until its facts are withdrawn
 
 
-async def _update_hints(app: App, invocations: Sequence[Offer], event: Mapping[str, Any]) -> None:
+async def _update_hints(app: App, invocations: Sequence[Fact], event: Mapping[str, Any]) -> None:
     """Set or remove the learned hints of the event's repo. A write that fails is not an error: the hint is set when its
     command is learned again."""
     repo, root = event.get("repo"), event.get("clone")
@@ -369,7 +354,7 @@ async def _remove_unlearned_hints(app: App, project: str) -> None:
                 await app.once(Call(), partial(_sync_hints, app, repo, component, jobs, bases))
 
 
-def _inspect_clone(invocations: Sequence[Offer], root: object, name: str) -> tuple[Jobs, str, Bases]:
+def _inspect_clone(invocations: Sequence[Fact], root: object, name: str) -> tuple[Jobs, str, Bases]:
     """The jobs, the component at the top of the clone, and the files that each command names. Blocks: call it on a
     worker thread."""
     from nudge.manifests import root_component  # late: it loads parsers that PRIMARY does not need to start
@@ -382,13 +367,13 @@ def _inspect_clone(invocations: Sequence[Offer], root: object, name: str) -> tup
     return jobs, root_component(Path(root), name), bases
 
 
-def _find_jobs(invocations: Sequence[Offer]) -> Jobs:
+def _find_jobs(invocations: Sequence[Fact]) -> Jobs:
     """Of several commands for one job, the one that worked in most sessions comes first."""
     from nudge.manifests import job_invocation
 
     jobs: Jobs = {}
     for offer in invocations:
-        job, cmd = job_invocation(offer.answer) or ("", "")
+        job, cmd = job_invocation(offer.answer.removesuffix(CUT_OFF)) or ("", "")
         if job in _LEARNED_JOBS and len(cmd) <= limits.MAX_TOLD_COMMAND and not names_clone(cmd):
             jobs.setdefault(job, []).append((cmd, offer))
     return jobs
@@ -423,7 +408,7 @@ def _is_from_others(hint: Hint, context: Context) -> bool:
     return not _is_learned(hint) and hint.scope.check(context).eligible
 
 
-def _first_allowed(job: str, pairs: list[tuple[str, Offer]], others: list[Hint]) -> tuple[str, Offer] | None:
+def _first_allowed(job: str, pairs: list[tuple[str, Fact]], others: list[Hint]) -> tuple[str, Fact] | None:
     """The best command that no hint of `others` takes precedence over. A guess does so only when it names another tool:
     a guess `mypy` says nothing about `ruff check`."""
     from nudge.manifests import uses_same_tool
@@ -443,8 +428,8 @@ def _command_of(hint: Hint) -> str:
     return str(value).strip()
 
 
-def _meta(job: str, offer: Offer, repo: str) -> dict[str, Any]:
-    number = len(offer.support.sessions)
+def _meta(job: str, offer: Fact, repo: str) -> dict[str, Any]:
+    number = len(offer.support)
     return {
         "reason": offer.hint_reason(),
         "confidence": min(round(0.3 + 0.1 * number, 1), _MAX_CONFIDENCE),

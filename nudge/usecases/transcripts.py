@@ -23,11 +23,11 @@ from nudge.clients.claude_transcripts import HookEvent, Transcript, entries
 from nudge.context import Context, is_project, resolve
 from nudge.errors import Invalid, NotFound, NudgeError
 from nudge.files import replace as replace_file
-from nudge.history import problems
 from nudge.history.extract import event_paths, extract, locate
-from nudge.history.facts import Facts
 from nudge.history.observations import FILE_CHANGES, SESSION_TYPES
-from nudge.history.offers import Key, Offer
+from nudge.learning.fact import Fact, Key
+from nudge.learning.facts import Facts
+from nudge.learning.outcome import analyse
 
 if TYPE_CHECKING:
     from nudge.clients.claude_transcripts import Payload
@@ -309,7 +309,7 @@ def _commands(hook_events: Iterator[Any], resolve_once: Callable[[str], Any]) ->
     for hook_event in hook_events:
         result = extract_event(hook_event, resolve_once)
         event = result[0] if result is not None else {}
-        if event.get("type") in FILE_CHANGES or problems.outcome_of(event, 0) is not None:
+        if event.get("type") in FILE_CHANGES or analyse(event, 0) is not None:
             yield event
 
 
@@ -334,8 +334,8 @@ class KnownFailure:
 class _ReplayedSession:
     """One session: the offers that it would have been told at its start, and its known failures."""
 
-    at_start: dict[Key, Offer]
-    offers: list[tuple[str, Event, Offer, int]] = field(default_factory=list)
+    at_start: dict[Key, Fact]
+    offers: list[tuple[str, Event, Fact, int]] = field(default_factory=list)
     answers: dict[int, int] = field(default_factory=dict)
     """Number of the failed command -> number of the command that was its answer."""
 
@@ -353,22 +353,23 @@ class Replay:
             self._facts.note_edit(str(event["session_id"]), str(event.get("file_path") or ""))
             return
         self.commands += 1
-        outcome, project = problems.outcome_of(event, self.commands), str(event.get("project") or "").casefold()
+        outcome, project = analyse(event, self.commands), str(event.get("project") or "").casefold()
         if outcome is None or not project:
             return
         now, name = float(event["timestamp"]), str(event["session_id"])
-        self.failures += bool(outcome.error)
+        self.failures += bool(outcome.printed)
         session = self._sessions.get(name)
         if session is None:
-            offers = self._facts.at_start(project, now, None)
-            session = self._sessions[name] = _ReplayedSession({offer.fact.key: offer for offer in offers})
-            self.lines_at_start += len(offers)
-        offer = self._facts.offer(project, name, outcome, now, None)
-        if offer is not None:
-            kind = SPARED if offer.fact.key in session.at_start else ANSWERED
-            session.offers.append((kind, event, offer, outcome.id))
-        for row in self._facts.observe(project, name, outcome, now).rows:
-            session.answers.setdefault(row[7], row[8])
+            facts = self._facts.at_start(project, now, None, branch=outcome.branch)
+            session = self._sessions[name] = _ReplayedSession({fact.key: fact for fact in facts})
+            self.lines_at_start += len(facts)
+        answer, changes = self._facts.observe(project, name, outcome, now, now)
+        if isinstance(answer, Fact):
+            kind = SPARED if answer.key in session.at_start else ANSWERED
+            session.offers.append((kind, event, answer, outcome.id))
+        for _, _, fact in changes.learned:
+            evidence = fact.support[name]
+            session.answers.setdefault(evidence.failure_id, evidence.success_id)
 
     def result(self) -> dict[str, Any]:
         known_failures = [line for session in self._sessions.values() for line in _known_failures(session)]
@@ -385,7 +386,7 @@ class Replay:
 
 
 def _known_failures(session: _ReplayedSession) -> Iterator[KnownFailure]:
-    for kind, event, offer, number in session.offers:
+    for kind, event, fact, number in session.offers:
         answer = session.answers.get(number)
         between = 0 if answer is None else answer - number - 1
         yield KnownFailure(
@@ -393,7 +394,7 @@ def _known_failures(session: _ReplayedSession) -> Iterator[KnownFailure]:
             str(event["session_id"]),
             str(event["project"]),
             float(event["timestamp"]),
-            offer.fact.subject,
-            offer.answer,
+            fact.subject,
+            fact.answer,
             between + (kind == SPARED),
         )

@@ -13,10 +13,10 @@ from nudge import config, limits, paths
 from nudge.clock import boot_seconds
 from nudge.config import Settings
 from nudge.errors import HandingOver, NudgeError
-from nudge.history import facts
 from nudge.history.observations import RETENTION_DAYS
 from nudge.history.purge import sweep_observations
 from nudge.history.sessions import close_silent_sessions
+from nudge.learning import table
 from nudge.memories import retrieval
 from nudge.storage import database_files, spool
 from nudge.storage.database import Database
@@ -97,7 +97,7 @@ class Upkeep:
                     next_sweep = boot_seconds() + _SWEEP_INTERVAL
                     await self._retention.sweep(self._app.now())
                     await memory_upkeep.gc(self._app, memory_upkeep.NoMemoryParams(), Call())
-                    await self._database.write(lambda connection: facts.delete_old(connection, self._app.now()))
+                    await self._database.write(lambda connection: table.delete_old(connection, self._app.now()))
                 problem = None
             except HandingOver:
                 return

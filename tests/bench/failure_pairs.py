@@ -1,8 +1,7 @@
-"""What is told when a command fails that failed in earlier sessions: known failures, and cures, of many ecosystems.
+"""What is told when a command fails that failed in earlier sessions: known failures and cures in many ecosystems.
 
 Each case is replayed as hook events in a directory with the files of its repository: earlier sessions, then the start
-of a new one and the command that fails in it. `python -m tests.bench.failure_pairs --verbose` prints what is told in
-each.
+of a new one and the command that fails in it. `python -m tests.bench.failure_pairs --verbose` prints what is told.
 """
 
 from __future__ import annotations
@@ -21,9 +20,8 @@ from typing import Any
 
 from nudge.clients import registry
 from nudge.history.extract import extract
-from nudge.history.facts import Facts
-from nudge.history.failed_tests import broken_tests_text
-from nudge.history.problems import outcome_of
+from nudge.learning.facts import Facts
+from nudge.learning.outcome import analyse
 from tests.bench.report import Row
 from tests.harness import Machine
 
@@ -36,7 +34,7 @@ TOKENS = 60.0  # of the longest line
 
 _CHARS_PER_TOKEN = 4
 _REPO = re.compile(r"/repo/([\w.-]+)")
-_SWITCH = re.compile(r"git (?:switch|checkout) ([\w./-]+)$")
+_SWITCH = re.compile(r"\bgit (?:switch|checkout)(?: -[bBcC])? (?!-)([\w./-]+)(?=\s*(?:$|&|;|\||2>))")
 
 RIGHT, SILENT, WRONG_ANSWER, FALSE_ANSWER = "right", "silent", "WRONG", "FALSE"
 
@@ -111,16 +109,14 @@ class _Session:
             payload["tool_response"] = {"stdout": output, "stderr": "", "interrupted": False}
         event = extract(registry.detect(payload, {}).translate(payload), now=self.now)
         assert event is not None
-        if not step["exit"] and (match := _SWITCH.match(command)):
+        if not step["exit"] and (match := _SWITCH.search(command)):
             self.branch[0] = match[1]
         event |= {"project": self.project, "clone": self.root, "branch": self.branch[0], "repo": self.project}
-        outcome = outcome_of(event, next(self.number))
+        outcome = analyse(event, next(self.number))
         if outcome is None:
             return ""
-        offer = self.facts.offer(self.project, self.name, outcome, self.now, self.root)
-        broken = self.facts.broken_test(self.project, self.name, outcome, self.now) if offer is None else None
-        self.facts.observe(self.project, self.name, outcome, self.now)
-        return offer.text(self.now) if offer else broken.text(self.now) if broken else ""
+        fact, _ = self.facts.observe(self.project, self.name, outcome, self.now, self.now)
+        return fact.text(self.now) if fact else ""
 
     def _here(self, text: str) -> str:
         return _REPO.sub(lambda _: self.root, text)
@@ -140,8 +136,7 @@ def replay(case: Mapping[str, Any]) -> Verdict:
                 else:
                     past.run(step)
         present = _Session(facts, root.name, str(root), now, f"{case['id']}-now", branch, number)
-        start = [offer.start_text(now) for offer in facts.at_start(root.name, now, str(root))]
-        start += [broken_tests_text(tests, now) for tests in facts.tests.at_start(root.name, now).values()]
+        start = [fact.start_text(now) for fact in facts.at_start(root.name, now, str(root), branch=branch[0])]
         return Verdict(case, present.run(case["then"]), tuple(filter(None, start)))
 
 
@@ -199,6 +194,11 @@ class Figures:
             sum(one.start_in_vain for one in self.verdicts),
         )
 
+    def harmful_by_kind(self) -> str:
+        return ", ".join(
+            f"{one.kind} {one.result}" for one in self.verdicts if one.result in (WRONG_ANSWER, FALSE_ANSWER)
+        )
+
     def by_kind(self) -> str:
         right = Counter(one.kind for one in self.verdicts if one.result == RIGHT)
         whole = Counter(one.kind for one in self.verdicts if one.expects_answer)
@@ -221,7 +221,8 @@ def _rows(group: str, figures: Figures, budget: float) -> Iterator[Row]:
     note = f"{right} of {whole}, {hinted} of them named by the tool itself; {figures.by_kind()}"
     yield Row(group, "answered", 100 * right / whole, budget, "%", note=note, at_least=True)
     harmful, cases_ = figures.harmful, len(figures.verdicts)
-    note = f"{figures.count(WRONG_ANSWER)} wrong, {figures.count(FALSE_ANSWER)} where silence was due, of {cases_}"
+    note = f"{figures.count(WRONG_ANSWER)} wrong, {figures.count(FALSE_ANSWER)} where silence was due, of {cases_}; "
+    note += figures.harmful_by_kind()
     yield Row(group, "wrong or false", 100 * harmful / cases_, WRONG, "%", note=note)
     yield Row(group, "told what must never be", figures.never, 0, "")
     tokens = figures.tokens()

@@ -23,8 +23,9 @@ from nudge import config
 from nudge.clients import registry
 from nudge.context import resolve
 from nudge.history.extract import extract, locate
-from nudge.history.problems import find_problem, outcome_of
 from nudge.ipc.client import Client
+from nudge.learning.command import CUT_OFF
+from nudge.learning.outcome import analyse
 from nudge.storage.sqlite import open_readonly
 from tests.bench.report import Row
 from tests.harness import Machine
@@ -143,14 +144,14 @@ class _Run:
             self._judge(event, (bench["run"], bench["n"]), result.get("tell"))
 
     def _judge(self, event: dict[str, Any], command: Failure, line: str | None) -> None:
-        outcome, measured = outcome_of(event, 0), self._measured
-        problem = find_problem(outcome) if outcome else None
+        outcome, measured = analyse(event, 0), self._measured
+        failure = outcome.failure if outcome is not None else None
         for subject, answer in self._told:
-            is_met = problem is not None and problem.key[1] == subject
-            self._was_useful |= is_met or (outcome is not None and answer in outcome.command)
+            is_met = failure is not None and failure.is_known and outcome is not None and subject in outcome.line
+            self._was_useful |= is_met or (outcome is not None and answer.removesuffix(CUT_OFF) in outcome.line)
             if is_met and command in measured.useful:
                 measured.preempted.add(command)
-        self._was_useful |= outcome is not None and any(test in outcome.error for test in self._told_tests)
+        self._was_useful |= outcome is not None and any(test in outcome.printed for test in self._told_tests)
         measured.broken_tests += "earlier sessions too" in (line or "")
         for subject, answer in _facts_in(line or ""):
             measured.offers.append(_Offer(event["session_id"], subject, answer, line or ""))

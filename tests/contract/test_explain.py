@@ -321,7 +321,7 @@ def test_what_was_learned_is_explained_in_the_same_envelope(notes: Notes) -> Non
         (DOCS, "path", "docs/a.md", "cat", "No such file", "docs/b.md", "s1", 5, 6),
     ]
     now = int(notes.app.now())
-    sql = "INSERT INTO facts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    sql = "INSERT INTO facts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '{}')"
     asyncio.run(database.write(lambda connection: [connection.execute(sql, (*row, now)) for row in rows]))
     for query in ("python -m pytest", "python  -m pytest tests -q", "uv run pytest"):
         [item] = notes.explain(query=query)["items"]

@@ -65,7 +65,7 @@ def test_a_failure_is_answered_in_additional_context(machine: Machine) -> None:
     assert output["additionalContext"].startswith(
         'Nudge record, not an instruction: "/usr/bin/python3 -m pytest" fails here'
     )
-    assert '"pytest"' in output["additionalContext"] and len(output["additionalContext"]) < 240
+    assert '"pytest …"' in output["additionalContext"] and len(output["additionalContext"]) < 240
     assert _hook(machine, session, "again", _BROKEN, _ERROR) == ""
 
 
@@ -73,7 +73,7 @@ def test_what_was_learned_is_listed_and_forgotten(machine: Machine) -> None:
     """`nudge learned` shows it; after `--forget` a failure is met with silence."""
     _learn(machine)
     (fact,) = machine.json("learned", "--all-projects")["facts"]
-    assert (fact["subject"], fact["answer"], fact["sessions"]) == ("/usr/bin/python3 -m pytest", "pytest", 1)
+    assert (fact["subject"], fact["answer"], fact["sessions"]) == ("/usr/bin/python3 -m pytest", "pytest …", 1)
     assert machine.cli("learned", "--project", "api", "--forget", fact["subject"]).returncode == 0
     assert machine.json("learned", "--all-projects") == {"facts": []}
     assert _hook(machine, "s3", "t9", _BROKEN, _ERROR) == ""
@@ -86,7 +86,7 @@ def test_what_was_learned_survives_the_server(machine: Machine) -> None:
     machine.cli("stop", "--force")
     machine.prepared_server()
     _, output = _fail_until_answered(machine)
-    assert '"pytest"' in output["additionalContext"]
+    assert '"pytest …"' in output["additionalContext"]
 
 
 def test_a_fact_is_as_old_as_the_success_that_it_comes_from(machine: Machine) -> None:
@@ -146,8 +146,8 @@ def test_an_invocation_that_works_becomes_a_hint(machine: Machine) -> None:
 
 
 def test_a_clone_is_not_told_the_paths_of_another(machine: Machine) -> None:
-    """What was typed with the path of one clone is told, at the start, on failure and as a hint, as it is typed in the
-    other."""
+    """What was typed with the path of one clone is told as it is typed in the other; where the path stands within a
+    line, so that no part of it can be told, nothing is."""
     machine.prepared_server()
     one, two = (clone(machine.base / name / "shop") for name in ("one", "two"))
     for folder in (one, two):
@@ -161,9 +161,9 @@ def test_a_clone_is_not_told_the_paths_of_another(machine: Machine) -> None:
         _hook(machine, session, f"{session} 3", "make all", no_rule, one)
         _hook(machine, session, f"{session} 4", f"cd {one}/sub && make all", cwd=one)
     answers = {fact["answer"] for fact in machine.json("learned", "--all-projects")["facts"]}
-    assert answers == {".venv/bin/pytest", "cd sub && make all"}
+    assert ".venv/bin/pytest …" in answers
     start = machine.cli("inject", cwd=two).stdout
-    assert '".venv/bin/pytest"' in start and '"cd sub && make all"' in start and one not in start
+    assert '".venv/bin/pytest …"' in start and one not in start
     hint = _test_hint(machine, two)
     assert hint is not None and hint["value"]["cmd"] == ".venv/bin/pytest"
 
@@ -192,8 +192,10 @@ def test_the_work_of_a_session_teaches_nothing(machine: Machine) -> None:
 def test_a_program_of_the_sessions_is_told_whatever_path_the_server_has(machine: Machine) -> None:
     """It ran with success in this project lately."""
     repo = _shop(machine)
-    _hook(machine, "s1", "t1", "python9 -m pytest", "Exit code 127\nbash: line 1: python9: command not found", repo)
-    _hook(machine, "s1", "t2", "python3.99 -m pytest", cwd=repo)  # on no PATH of this machine
+    missing = "Exit code 127\nbash: line 1: python9: command not found"
+    for session in ("s1", "s2"):
+        _hook(machine, session, f"{session} 1", "python9 -m pytest", missing, repo)
+        _hook(machine, session, f"{session} 2", "python3.99 -m pytest", cwd=repo)  # on no PATH of this machine
     assert '"python3.99 -m pytest" runs the tests' in machine.cli("inject", cwd=repo).stdout
 
 

@@ -79,12 +79,12 @@ class History:
     def learn(self, subject: str, answer: str, sessions: int, kind: str = "module") -> None:
         for number in range(sessions):
             row = ("api", kind, subject, "pytest", "No module named pytest", answer, f"s{number}", 1, 2, NOW - DAY)
-            self.connection.execute("INSERT INTO facts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+            self.connection.execute("INSERT INTO facts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '{}')", row)
 
     def break_test(self, name: str, sessions: int) -> None:
         for number in range(sessions):
             row = ("api", "test", name, "pytest", "", "", f"s{number}", 7, 0, NOW - DAY)
-            self.connection.execute("INSERT INTO facts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+            self.connection.execute("INSERT INTO facts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '{}')", row)
 
     def digest(self, **asked: Any) -> Digest:
         usual: dict[str, Any] = {"project": "api", "session_id": "new", "now": NOW, "source": "startup", "hints": []}
@@ -153,8 +153,8 @@ def test_broken_tests_stand_behind_the_command_that_runs_them(history: History) 
     broken = f'known to fail here: "{name}" (failed in 3 earlier sessions, last 1d ago #7)'
     made = history.digest()
     assert (lines(made), kinds(made), made.lines[0].name) == ([f"- {broken}"], ["test"], f"test {name}")
-    history.learn("python3 -m pytest", "pytest", 1)
-    failed = '"python3 -m pytest" fails here ("No module named pytest")'
+    history.learn("python3 -m pytest", "pytest", 2)
+    failed = '"python3 -m pytest" fails here ("No module named pytest", 2 sessions lost a step to it)'
     fact = f'{failed}; "pytest" runs the tests (last 1d ago #2)'
     assert lines(history.digest()) == [f"- {fact}", f"- {broken}"]
     ledger.store(history.connection, "s1", "api", NOW, ledger.START, made.lines, is_shadow=False)
@@ -246,7 +246,7 @@ def test_a_long_failing_command_is_not_cut(history: History) -> None:
 def test_at_most_so_many(history: History) -> None:
     """Ten hints, five notes, three learned facts, three sessions that ended."""
     for number in range(5):
-        history.learn(f"tool{number} -m pytest", f"bin{number}/pytest", 1)
+        history.learn(f"tool{number} -m pytest", f"bin{number}/pytest", 2)
     for number in range(6):
         session = f"s{number}"
         prompt = history.prompt(f"go on with step {number}", session=session)

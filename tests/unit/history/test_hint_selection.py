@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from nudge.history import hint_selection, store
-from nudge.history.facts import Facts
 from nudge.history.hint_selection import (
     GUESSED,
     LEARNED,
@@ -20,8 +19,9 @@ from nudge.history.hint_selection import (
     drop_unused,
     keep_runnable,
 )
-from nudge.history.offers import Offer
-from nudge.history.problems import Outcome
+from nudge.learning.fact import Fact
+from nudge.learning.facts import Facts
+from nudge.learning.outcome import Outcome
 from tests.unit.history.stored import DAY, NOW, empty, event
 
 PROJECT = "app"
@@ -32,23 +32,23 @@ def hint(value: str | None, origin: str | None = GUESSED) -> dict[str, Any]:
     return {"name": "app/lint", "value": value, "reason": "", "reasons": [], "score": 0.5, "origin": origin}
 
 
-def offers(*outcomes: Outcome) -> list[Offer]:
+def learned(*outcomes: Outcome) -> list[Fact]:
     known = Facts()
     for outcome in outcomes:
-        known.observe(PROJECT, "s1", outcome, NOW)
+        known.observe(PROJECT, "s1", outcome, NOW, NOW)
     return known.invocations(PROJECT, NOW)
 
 
-def told(hints: list[dict[str, Any]], known: list[Offer] | None = None, cwd: str | None = None) -> list[str | None]:
+def told(hints: list[dict[str, Any]], known: list[Fact] | None = None, cwd: str | None = None) -> list[str | None]:
     return [hint["value"] for hint in keep_runnable(hints, known or [], cwd, NOW)]
 
 
-NO_RUFF = Outcome("ruff check", "bash: line 1: ruff: command not found", 1)
+NO_RUFF = Outcome("ruff check", "bash: line 1: ruff: command not found", 127, 1)
 
 
 def test_a_guess_gets_the_program_that_works_here() -> None:
     """So does what scan read; what a person set is told as it is."""
-    known = offers(NO_RUFF, Outcome(".venv/bin/ruff check", "", 2))
+    known = learned(NO_RUFF, Outcome(".venv/bin/ruff check", id=2))
     for origin, expected in (
         (GUESSED, ".venv/bin/ruff check ."),
         (SCANNED, ".venv/bin/ruff check ."),
@@ -59,8 +59,8 @@ def test_a_guess_gets_the_program_that_works_here() -> None:
 
 
 def test_a_guess_that_is_known_to_fail_is_not_told() -> None:
-    """Where an install is what helped: the fact says more than the guess."""
-    known = offers(NO_RUFF, Outcome("pip install ruff", "", 2), Outcome("ruff check", "", 3))
+    """Where another program does its job: the fact says more than the guess."""
+    known = learned(NO_RUFF, Outcome("make lint", id=2))
     assert told([hint("ruff check .")], known) == []
     assert told([hint("ruff check .", SCANNED)], known) == ["ruff check ."]
 
@@ -156,7 +156,7 @@ def test_an_unused_hint_of_scan_is_told_for_tests_builds_and_lint_only(key: str)
 
 def test_a_fact_whose_answer_somebody_set_with_a_reason_is_told_by_the_hint() -> None:
     """The reason says more than the error; a hint of a tool, or without a reason, gives way to the fact."""
-    known = offers(NO_RUFF, Outcome(".venv/bin/ruff check", "", 2))
+    known = learned(NO_RUFF, Outcome(".venv/bin/ruff check", id=2))
     answer = known[0].answer
     assert drop_explained(known, [{**hint(answer, None), "reason": "the other one is too old"}]) == []
     assert drop_explained(known, [{**hint(answer, None), "reason": ""}]) == known
@@ -165,7 +165,7 @@ def test_a_fact_whose_answer_somebody_set_with_a_reason_is_told_by_the_hint() ->
 
 def test_a_guess_whose_program_a_told_fact_names_is_not_told() -> None:
     """The fact says it already. A guess about another program, and what the repo says itself, is told."""
-    known = offers(NO_RUFF, Outcome(".venv/bin/ruff check", "", 2))
+    known = learned(NO_RUFF, Outcome(".venv/bin/ruff check", id=2))
     hints = [hint(".venv/bin/ruff check ."), hint("mypy ."), hint(".venv/bin/ruff check .", SCANNED), hint(None)]
     assert drop_covered(hints, known) == hints[1:]
     assert drop_covered(hints, []) == hints
@@ -215,7 +215,7 @@ def test_a_scanned_command_says_when_it_ran() -> None:
 
 def test_the_obvious_command_is_not_told_beside_a_fact_about_its_job() -> None:
     """Unless it failed, or its manifest changed; a fact about another job says nothing about it."""
-    known = offers(NO_RUFF, Outcome(".venv/bin/ruff check", "", 2))
+    known = learned(NO_RUFF, Outcome(".venv/bin/ruff check", id=2))
     obvious = hint("make lint", SCANNED)
     others = [
         {**obvious, "stale": "x changed"},
@@ -266,7 +266,7 @@ def test_a_learned_command_that_ran_lately_is_told_whatever_path_this_process_ha
 ) -> None:
     """Its program is on the PATH of those who ran it."""
     monkeypatch.setenv("PATH", "/nonexistent")
-    known = offers(Outcome("mypy9 .", "bash: mypy9: command not found", 1), Outcome("python3 -m mypy9 .", "", 2))
-    learned = [hint("python3 -m mypy9", LEARNED)]
-    assert told(learned, known, str(tmp_path)) == ["python3 -m mypy9"]
-    assert told(learned, [], str(tmp_path)) == []
+    known = learned(Outcome("mypy9 .", "bash: mypy9: command not found", 127, 1), Outcome("python3 -m mypy9 .", id=2))
+    hints = [hint("python3 -m mypy9", LEARNED)]
+    assert told(hints, known, str(tmp_path)) == ["python3 -m mypy9"]
+    assert told(hints, [], str(tmp_path)) == []

@@ -13,7 +13,7 @@ import pytest
 from nudge import __version__
 from nudge.clock import boot_seconds
 from nudge.config import Settings
-from nudge.history.facts import Facts
+from nudge.learning.facts import Facts
 from nudge.server.operations import OPERATIONS
 from nudge.storage import spool
 from nudge.storage.database import Database
@@ -61,9 +61,9 @@ def test_learning_from_the_spool_runs_off_the_event_loop(
     threads = []
     observe = Facts.observe
 
-    def watched(self: Facts, *arguments: Any) -> Any:
+    def watched(self: Facts, *arguments: Any, **options: Any) -> Any:
         threads.append(threading.current_thread())
-        return observe(self, *arguments)
+        return observe(self, *arguments, **options)
 
     monkeypatch.setattr(Facts, "observe", watched)
     sessions = [f"s{number}" for number in range(20)]
@@ -74,7 +74,7 @@ def test_learning_from_the_spool_runs_off_the_event_loop(
     assert len(threads) == len(lessons) and len(set(threads)) == 1 and threads[0] is not threading.main_thread()
     result = asyncio.run(app.execute("nudge.learned", {}, Call()))
     assert [(row["subject"], row["answer"], row["sessions"]) for row in result["facts"]] == [
-        ("/usr/bin/python3 -m pytest", "pytest", 20)
+        ("/usr/bin/python3 -m pytest", "pytest …", 20)
     ]
 
 
@@ -101,7 +101,7 @@ def test_nothing_is_answered_to_a_spooled_event(app: App, tmp_path: Path, monkey
         raise AssertionError("a spooled event was answered")
 
     with monkeypatch.context() as patch:
-        for module, name in ((hook_answers, "tell"), (learning, "_find_line")):
+        for module, name in ((hook_answers, "tell"), (learning, "_line_about")):
             patch.setattr(module, name, refuse)
         drain(app, tmp_path, failed("s2"))
     waiting = Call(door="hook", deadline=boot_seconds() + 60)

@@ -275,21 +275,21 @@ def _session(folder: Path, number: int, *commands: str) -> None:
 
 
 def test_what_is_known_by_then_is_counted(tmp_path: Path) -> None:
-    """The first failure teaches; the same in the second session is spared by what it reads at its start."""
+    """The first failure teaches; the same in the second session is answered, and in the third it is spared by what the
+    session reads at its start."""
     _session(tmp_path, 1, _BROKEN, "which pytest", "pytest tests")
     _session(tmp_path, 2, "ls", _BROKEN, "which pytest", "ls", "pytest tests")
-    _session(tmp_path, 3, "make")
+    _session(tmp_path, 3, _BROKEN, "pytest tests")
+    _session(tmp_path, 4, "make")
     result = replay(find_all([str(tmp_path)]))
-    assert (result["files"], result["sessions"], result["failures"]) == (3, 3, 2)
-    assert (result["failures_spared"], result["failures_answered"]) == (1, 0)
-    assert result["commands_saved"] == 3, "the failure itself, and the two commands before pytest was found"
-    (line,) = result["told"]
-    assert (line["kind"], line["session"], line["subject"], line["answer"]) == (
-        "spared",
-        "s-2",
-        "/usr/bin/python3 -m pytest",
-        "pytest",
-    )
+    assert (result["files"], result["sessions"], result["failures"]) == (4, 4, 3)
+    assert (result["failures_spared"], result["failures_answered"]) == (1, 1)
+    assert result["commands_saved"] == 3, "two commands before pytest was found, and the third failure itself"
+    answered, spared = result["told"]
+    assert (answered["kind"], answered["session"]) == ("answered", "s-2")
+    assert (spared["kind"], spared["session"]) == ("spared", "s-3")
+    for line in (answered, spared):
+        assert (line["subject"], line["answer"]) == ("/usr/bin/python3 -m pytest", "pytest …")
 
 
 def test_nothing_is_known_in_a_first_session(tmp_path: Path) -> None:

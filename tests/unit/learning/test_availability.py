@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nudge.history.availability import as_typed, can_run
+from nudge.learning.availability import as_typed, can_run
 
 
 def only(*programs: str) -> dict[str, str]:

@@ -24,8 +24,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from nudge.history.problems import Outcome
-    from nudge.history.shell import SimpleCommand
+    from nudge.learning.command import SimpleCommand
+    from nudge.learning.outcome import Outcome
 
 PYTEST, JEST, VITEST, MOCHA, RSPEC, GO, CARGO = "pytest", "jest", "vitest", "mocha", "rspec", "go test", "cargo test"
 REPORTING_PROGRAMS = frozenset((PYTEST, JEST, VITEST, MOCHA, RSPEC))
@@ -168,7 +168,7 @@ def _label(name: str, reason: str) -> str:
 
 def _unedited_failures(outcome: Outcome, edited: set[str]) -> list[FailedTest]:
     """The tests that a command reports as failed, without those edited in this session."""
-    return [test for test in find_failed(outcome.error) if not is_edited(test, edited)]
+    return [test for test in find_failed(outcome.printed) if not is_edited(test, edited)]
 
 
 # Failed tests in the output of a runner
@@ -198,6 +198,13 @@ def _whole_lines(lines: list[str]) -> list[str]:
     cuts = [number for number, line in enumerate(lines) if line == _CUT]
     halves = {half for number in cuts for half in (number - 1, number + 1)}
     return [line for number, line in enumerate(lines) if number not in halves]
+
+
+def edited_files(command: SimpleCommand) -> Iterator[str]:
+    """Yield the files that a command writes or edits in place."""
+    yield from map(str, command.outputs)
+    if command.tool == "sed" and any(argument.startswith("-i") for argument in command.arguments):
+        yield from map(str, command.arguments)
 
 
 def is_edited(test: FailedTest, edited: Iterable[str]) -> bool:
@@ -352,21 +359,21 @@ _SUBCOMMANDS = frozenset(("run", "watch", "--"))
 _PACKAGE_RUNNERS = NODE_PACKAGE_MANAGERS | NODE_LAUNCHERS | {"node", "bundle"}
 
 
-def _runner_arguments(command: SimpleCommand, runner: str) -> list[str] | None:
+def _runner_arguments(command: SimpleCommand, runner: str) -> Sequence[str] | None:
     """The arguments of the runner in a command like `npx jest src`, `npm test`, `bundle exec rspec`; None when the
     command does not run it."""
     if command.tool in (runner, "py.test" if runner == PYTEST else runner):
         return list(command.arguments)
     if command.tool not in _PACKAGE_RUNNERS or runner == PYTEST:
         return None
-    words = list(command.arguments)
+    words: list[str] = list(command.arguments)
     if runner in words:
         return words[words.index(runner) + 1 :]
     script = words[1:] if words[:1] == ["run"] else words
     return script[1:] if runner != RSPEC and script[:1] in (["test"], ["t"]) else None
 
 
-def _covers_file(arguments: list[str], runner: str, name: str) -> bool:
+def _covers_file(arguments: Sequence[str], runner: str, name: str) -> bool:
     if _has_option(arguments, _SELECTING.get(runner, _SELECTING_SCRIPTS)):
         return False
     words = [argument for argument in arguments if argument not in _SUBCOMMANDS and argument[:1] != "-"]

@@ -11,7 +11,8 @@ import shutil
 import sys
 
 from nudge.context import resolve
-from nudge.history.shell import SOURCE, SimpleCommand, split_commands
+from nudge.learning.command import SimpleCommand
+from nudge.learning.shell import parse_commands
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,13 +47,13 @@ def trust(program: str) -> str | None:
 def can_run(line: str, directory: str, which: Which = shutil.which) -> bool:
     """Whether the program of a command line exists. For `cd web && npm test` it is looked up in `web`; files that the
     line sources must exist."""
-    for command in split_commands(line):
+    for command in parse_commands(line):
         path = os.path.join(directory, command.arguments[0]) if len(command.arguments) == 1 else directory
         if command.tool == "cd" and path != directory:
             directory = path
             if not os.path.isdir(directory):
                 return False
-        elif command.tool in SOURCE:
+        elif command.tool in ("source", "."):
             if not os.path.exists(path):
                 return False
         else:
@@ -76,7 +77,7 @@ def names_clone(line: str) -> bool:
 
 
 def _absolute_paths(line: str) -> list[str]:
-    words = [word for command in split_commands(line) for word in (*command.variables, *command.words)]
+    words = [word for command in parse_commands(line) for word in (*command.variables, *command.words)]
     parts = [part for word in words for part in re.split(r"[=:,]", word)]
     return [part for part in parts if part.startswith("/") and part.count("/") > 1]
 
@@ -109,7 +110,7 @@ def _site_packages(library: str) -> list[str]:
 def as_typed(line: str, directory: str, which: Which = shutil.which) -> str | None:
     """Return a command of the repo as it can be typed in the directory: `.venv/bin/ruff check .` where `ruff` is not on
     PATH; None when its program or module is missing."""
-    commands = split_commands(line)
+    commands = parse_commands(line)
     if len(commands) != 1 or commands[0].variables or commands[0].launched_program != commands[0].program:
         return line if can_run(line, directory, which) else None
     command = commands[0]

@@ -1,0 +1,449 @@
+"""The facts of all projects in memory: what does not work, and what does.
+
+`Facts.observe` takes the outcome of a command, returns what answers its failure, and learns from it. Everything is
+plain values, so that it can run on a worker thread; `table` stores the changes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from dataclasses import dataclass, field, replace
+
+from nudge import limits
+from nudge.learning.broken_tests import REPORTING_PROGRAMS, TEST, BrokenTest, BrokenTests, edited_files
+from nudge.learning.cures import DIRECTORY, FLAG, LAUNCHER, MISSING, PATH, RUNNER, STEP, VARIABLE, Cure, matches
+from nudge.learning.fact import INVOCATIONS, RARE, Evidence, Fact, Key, command_of, invocation_of, is_usable
+from nudge.learning.failures import CHANCE, SURROUNDINGS, UNKNOWN, likeness
+from nudge.learning.jobs import job_of
+from nudge.learning.trail import Lesson, OpenFailure, Trail, about
+from nudge.thin_json import loads
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from nudge.learning.failures import Failure
+    from nudge.learning.outcome import Call, Outcome
+
+_AT_START = 2  # sessions that met a failure, before it is told at a session's start
+_SAME_ERROR = 0.7
+_BREAKING = frozenset(("tool", "module", "script", "directory", "permission", "version", "option"))
+"""Families of failures that show that a command that once worked does so no more."""
+
+
+@dataclass(slots=True)
+class Changes:
+    """What one command changes in the tables."""
+
+    learned: list[tuple[str, str, Fact]] = field(default_factory=list)
+    """Project, session, fact."""
+    withdrawn: list[tuple[str, Key]] = field(default_factory=list)
+    broken_tests: list[tuple[str, str, BrokenTest]] = field(default_factory=list)
+    """Project, session, test."""
+    passed_tests: list[tuple[str, str]] = field(default_factory=list)
+    """Project, id of the test."""
+    runs: list[tuple[str, str, str, str, int]] = field(default_factory=list)
+    """Project, tool, the invocation that ran, session, time."""
+
+    def __bool__(self) -> bool:
+        return bool(self.learned or self.withdrawn or self.broken_tests or self.passed_tests or self.runs)
+
+
+class _Session:
+    __slots__ = ("cwd", "edited", "told", "trail")
+
+    def __init__(self) -> None:
+        self.trail = Trail()
+        self.told: set[tuple[str, ...]] = set()
+        self.edited: set[str] = set()
+        self.cwd: str | None = None
+        """The directory in which the next command begins. Clients report the one in which a command ended, which
+        differs after `cd web && make`."""
+
+    def note_edits(self, paths: Iterable[str]) -> None:
+        for path in paths:
+            if len(self.edited) < limits.MAX_EDITED_FILES:
+                self.edited.add(path)
+
+    def locate(self, outcome: Outcome) -> Outcome:
+        """Return the outcome with the directory in which its command began, if that is in the same clone."""
+        is_inside = self.cwd is not None and f"{self.cwd}/".startswith(f"{outcome.root or outcome.cwd}/")
+        return replace(outcome, cwd=self.cwd) if is_inside and self.cwd != outcome.cwd else outcome
+
+
+class Facts:
+    """The facts of all projects, and the sessions that are being watched."""
+
+    def __init__(self) -> None:
+        self._projects: dict[str, dict[Key, Fact]] = {}
+        self._runs: dict[tuple[str, str], dict[str, dict[str, float]]] = {}
+        """The sessions in which an invocation of a tool ran, and when, by project and tool; only for test runners and
+        for tools that a fact is about."""
+        self._sessions: OrderedDict[str, _Session] = OrderedDict()
+        self.tests = BrokenTests()
+
+    # Learning
+
+    def observe(
+        self, project: str, session: str, outcome: Outcome, timestamp: float, now: float, *, can_tell: bool = True
+    ) -> tuple[Fact | BrokenTest | None, Changes]:
+        """Return what answers the outcome, if it is a failure that is known and the session was not told of it yet,
+        and what the outcome taught. Without `can_tell` nobody waits for an answer."""
+        changes = Changes()
+        watched = self._session(session)
+        located = watched.locate(outcome)
+        watched.cwd = outcome.cwd
+        if len(outcome.line) > limits.MAX_LEARNED_COMMAND:
+            return None, changes
+        answer: Fact | BrokenTest | None = None
+        if can_tell:
+            answer = self._answer(project, watched, located, now) or self._broken_test(project, session, located, now)
+        self._withdraw(project, watched, located, changes)
+        scripts = package_scripts(located.root) if watched.trail.open else {}
+        for lesson in watched.trail.add(located, scripts):
+            self._learn(project, session, lesson, timestamp, changes)
+        self._note_missing(project, session, located, timestamp, changes)
+        self._count_runs(project, session, located, timestamp, changes)
+        self._observe_tests(project, session, located, timestamp, changes)
+        return answer, changes
+
+    def _observe_tests(self, project: str, session: str, outcome: Outcome, timestamp: float, changes: Changes) -> None:
+        watched = self._session(session)
+        watched.note_edits(path for command in outcome.commands for path in edited_files(command))
+        if not outcome.printed:
+            changes.passed_tests += [(project, name) for name in self.tests.withdraw(project, outcome.commands)]
+            return
+        for test in self.tests.observe(project, session, outcome, watched.edited, timestamp):
+            changes.broken_tests.append((project, session, test))
+
+    def _broken_test(self, project: str, session: str, outcome: Outcome, now: float) -> BrokenTest | None:
+        """Return a test of this failure that failed in earlier sessions, too; each once in a session."""
+        watched = self._session(session)
+        for test in self.tests.find(project, session, outcome, watched.edited, now):
+            if (TEST, test.id) not in watched.told:
+                watched.told.add((TEST, test.id))
+                return test
+        return None
+
+    def _count_runs(self, project: str, session: str, outcome: Outcome, timestamp: float, changes: Changes) -> None:
+        if outcome.failure is not None and outcome.failure.family in ("tool", "module"):
+            return
+        tools = REPORTING_PROGRAMS.union(*(fact.tools for fact in self._projects.get(project, {}).values()))
+        for call in outcome.calls:
+            if call.tool in tools:
+                head = invocation_of(call.command)
+                sessions = self._runs.setdefault((project, call.tool), {}).setdefault(head, {})
+                if session not in sessions:
+                    sessions[session] = timestamp
+                    changes.runs.append((project, call.tool, head, session, int(timestamp)))
+
+    def note_edit(self, session: str, path: str) -> None:
+        """Remember that the session changed a file: later successes may be due to that."""
+        watched = self._session(session)
+        watched.trail.note_edit(path)
+        watched.note_edits((path,))
+
+    def _session(self, session: str) -> _Session:
+        watched = self._sessions.setdefault(session, _Session())
+        self._sessions.move_to_end(session)
+        if len(self._sessions) > limits.WATCHED_SESSIONS:
+            self._sessions.popitem(last=False)
+        return watched
+
+    def _learn(self, project: str, session: str, lesson: Lesson, timestamp: float, changes: Changes) -> None:
+        cure = lesson.cure
+        if not cure.sessions:
+            return
+        facts = self._projects.setdefault(project, {})
+        fact = self._held(facts, cure)
+        if fact is None:
+            if len(facts) >= limits.MAX_FACTS:
+                oldest = min(facts.values(), key=lambda held: held.timestamp)
+                del facts[oldest.key]
+                changes.withdrawn.append((project, oldest.key))
+            fact = facts[(cure.kind, cure.subject, cure.answer)] = Fact(cure)
+        codes = (lesson.failed.exit_code, lesson.worked.exit_code)
+        fact.support[session] = Evidence(
+            lesson.failed.id, lesson.worked.id, timestamp, codes, lesson.worked.branch or ""
+        )
+        changes.learned.append((project, session, fact))
+
+    def _held(self, facts: Mapping[Key, Fact], cure: Cure) -> Fact | None:
+        """The fact that a cure confirms: the same one, or one that differs only in what the moment chose."""
+        if same := facts.get((cure.kind, cure.subject, cure.answer)):
+            return same
+        for fact in facts.values():
+            held = fact.cure
+            is_same = (held.kind, held.tool, held.family, held.added) == (cure.kind, cure.tool, cure.family, cure.added)
+            if is_same and held.kind not in (PATH, MISSING) and likeness(held.failure, cure.failure) >= _SAME_ERROR:
+                is_same_job = held.kind != RUNNER or held.job == cure.job
+                is_same_step = held.kind != STEP or held.answer.partition(" ")[0] == cure.answer.partition(" ")[0]
+                if is_same_job and is_same_step:
+                    return fact
+        return None
+
+    def _note_missing(self, project: str, session: str, outcome: Outcome, timestamp: float, changes: Changes) -> None:
+        """Count the sessions in which a program is missing."""
+        failure = outcome.failure
+        if failure is None or failure.family != "tool" or outcome.exit_code != 127 or "/" in failure.detail:
+            return
+        calls = [call for call in outcome.calls if call.words[:1] == (failure.detail,)]
+        if not calls or _is_misspelled(failure.detail):
+            return
+        cure = Cure(
+            *(MISSING, failure.detail, "", calls[0].tool, "", failure.detail, job_of(calls[0].command)),
+            *(failure.nature, failure.family, failure.detail, failure.line, failure.causes, failure.sign),
+        )
+        lesson = Lesson(cure, outcome, replace(outcome, exit_code=None, id=0))
+        self._learn(project, session, lesson, timestamp, changes)
+
+    # Withdrawing
+
+    def _withdraw(self, project: str, watched: _Session, outcome: Outcome, changes: Changes) -> None:
+        """Remove the facts that an outcome refutes: what they call broken works, or their answer does not."""
+        facts = self._projects.get(project)
+        if not facts:
+            return
+        failure = outcome.failure
+        if outcome.succeeded:
+            refuted = [fact for fact in facts.values() if _works_again(fact, outcome, watched)]
+        elif failure is not None and failure.nature != CHANCE:
+            refuted = [fact for fact in facts.values() if _fails_itself(fact, outcome, failure)]
+            for entry in watched.trail.open if failure.nature != CHANCE and not outcome.ran_tests else ():
+                refuted += [fact for fact in facts.values() if _did_not_help(fact, entry, outcome)]
+            for entry, _ in watched.trail.repeats(outcome):
+                texts = {step.call.words for step in entry.steps}
+                refuted += [fact for fact in facts.values() if fact.cure.kind == STEP and fact.cure.added in texts]
+        else:
+            return
+        for fact in refuted:
+            if facts.pop(fact.key, None) is not None:
+                changes.withdrawn.append((project, fact.key))
+
+    # Telling
+
+    def _answer(self, project: str, watched: _Session, outcome: Outcome, now: float) -> Fact | None:
+        """Return the best fact about a failure that is usable where it happened; each once in a session."""
+        failure, facts = outcome.failure, self._projects.get(project)
+        if not facts or failure is None or outcome.exit_code == 0 or failure.nature == CHANCE:
+            return None
+        best: tuple[float, Fact] | None = None
+        for call in about(outcome, failure):
+            if watched.trail.is_own_code(call, outcome, failure):
+                continue
+            job = job_of(call.command)
+            for fact in facts.values():
+                score = self._score(fact, call, failure, job, watched, outcome, now)
+                if score and (best is None or score > best[0]) and is_usable(fact, outcome.cwd, now):
+                    best = score, fact
+            if best is not None:
+                break
+        if best is None or best[1].key in watched.told:
+            return None
+        watched.told.add(best[1].key)
+        return best[1]
+
+    def _score(
+        self, fact: Fact, call: Call, failure: Failure, job: str, watched: _Session, outcome: Outcome, now: float
+    ) -> float:
+        cure = fact.cure
+        if not cure.answer or not fact.is_confirmed or not fact.is_recent(now) or not fact.is_of_branch(outcome.branch):
+            return 0.0
+        if cure.kind == STEP and cure.answer in watched.trail.ran_steps:
+            return 0.0
+        match = matches(cure, call, failure, job)
+        if not match or (cure.kind == DIRECTORY and not _has_script(cure, failure, outcome)):
+            return 0.0
+        is_close = cure.subcommand == call.subcommand and job == cure.job
+        return match + 0.2 * len(fact.support) + 0.15 * is_close + fact.timestamp / (now + 1) * 0.05
+
+    def at_start(
+        self,
+        project: str,
+        now: float,
+        cwd: str | None,
+        count_told: Callable[[str], int] = lambda _subject: 0,
+        branch: str | None = None,
+    ) -> list[Fact]:
+        """Return the MAX_START_FACTS facts to tell a session at its start, those of most sessions first; facts with the
+        same answer are one. `count_told` returns how many sessions were told about a subject."""
+        groups: dict[tuple[str, bool], Fact] = {}
+        for fact in self._confirmed(project, now):
+            if is_usable(fact, cwd, now) and fact.is_of_branch(branch):
+                group = (fact.answer or fact.subject, fact.cure.kind == PATH)
+                groups[group] = groups[group].joined(fact) if group in groups else fact
+        told = [fact for fact in groups.values() if not fact.is_rarely_met(count_told)]
+        return sorted(told, key=lambda fact: -len(fact.support))[: limits.MAX_START_FACTS]
+
+    def _confirmed(self, project: str, now: float) -> list[Fact]:
+        """Return what was seen in enough sessions to tell a session that has not failed, those of most sessions
+        first."""
+        facts = self.of(project, now)
+        answered = {fact.cure.detail for fact in facts if fact.answer and fact.cure.family == "tool"}
+        enough = [
+            fact
+            for fact in facts
+            if fact.is_confirmed and _is_frequent(fact) and not (fact.cure.kind == MISSING and fact.subject in answered)
+        ]
+        return sorted(enough, key=lambda fact: -len(fact.support))
+
+    def of(self, project: str, now: float) -> list[Fact]:
+        """Return the facts of a project that are not too old, with the number of sessions that ran their answer."""
+        facts = self._projects.get(project, {}).values()
+        return [replace(fact, ran=self._ran(project, fact)) for fact in facts if fact.is_recent(now)]
+
+    def _ran(self, project: str, fact: Fact) -> tuple[int, float]:
+        command = command_of(fact.answer) if fact.cure.kind in INVOCATIONS else None
+        if command is None:
+            return 0, 0.0
+        sessions = self._runs.get((project, command.tool), {}).get(invocation_of(command), {})
+        return len(sessions), max(sessions.values(), default=0.0)
+
+    def listed(self, project: str | None, now: float) -> list[tuple[str, Fact]]:
+        """Return every fact with an answer of one project, or of all, for `nudge learned`."""
+        names = [project] if project is not None else sorted(self._projects)
+        return [(name, fact) for name in names for fact in self.of(name, now) if fact.answer]
+
+    def invocations(self, project: str, now: float) -> list[Fact]:
+        """Return what to run in place of commands that do not work, those of most sessions first."""
+        facts = [fact for fact in self.of(project, now) if fact.cure.kind in INVOCATIONS and fact.is_confirmed]
+        return sorted(facts, key=lambda fact: -len(fact.support))
+
+    def why_not_at_start(
+        self, project: str, now: float, cwd: str | None, count_told: Callable[[str], int]
+    ) -> dict[Key, str]:
+        """Return for each fact that `at_start` leaves out the reason; a fact that only gives way to others has none."""
+        included = self.at_start(project, now, cwd, count_told)
+        subjects = {subject for fact in included for subject in (fact.subject, *fact.also)}
+        reasons = {}
+        for fact in self.of(project, now):
+            least = max(_AT_START, fact.cure.sessions)
+            if fact.subject in subjects:
+                continue
+            if not _is_frequent(fact):
+                reasons[fact.key] = f"needs {least} sessions"
+            elif not is_usable(fact, cwd, now):
+                reasons[fact.key] = "the answer does not run here, or what failed works here now"
+            elif fact.is_rarely_met(count_told):
+                reasons[fact.key] = f"fewer than 1 session in {RARE} tries it"
+        return reasons
+
+    # Loading
+
+    def add(self, project: str, fact: Fact) -> None:
+        """Add what is stored about one session."""
+        held = self._projects.setdefault(project, {}).setdefault(fact.key, fact)
+        held.support |= fact.support
+
+    def add_run(self, project: str, tool: str, head: str, session: str, timestamp: float) -> None:
+        self._runs.setdefault((project, tool), {}).setdefault(head, {})[session] = timestamp
+
+
+def _is_frequent(fact: Fact) -> bool:
+    """Whether a session is likely to meet it: several did, or the answer to what is missing is what most run."""
+    is_missing = fact.cure.family in ("tool", "module") and fact.cure.kind == LAUNCHER
+    return len(fact.support) >= max(_AT_START, fact.cure.sessions) or (is_missing and fact.ran[0] > _AT_START)
+
+
+# Refutation
+
+
+def _works_again(fact: Fact, outcome: Outcome, watched: _Session) -> bool:
+    """Whether a success shows that what the fact calls broken works without its answer."""
+    cure = fact.cure
+    if cure.kind == STEP:
+        return False  # the surroundings may be as the step left them
+    if cure.kind == PATH:
+        return any(cure.subject in call.words for call in outcome.worked) and _exists(cure.subject, outcome.cwd)
+    if watched.trail.is_activated and cure.family in ("tool", "module", "version"):
+        return False  # in another environment
+    return any(_is_plain_run(cure, call, watched, outcome) for call in outcome.worked)
+
+
+def _is_plain_run(cure: Cure, call: Call, watched: _Session, outcome: Outcome) -> bool:
+    subject = tuple(cure.subject.removeprefix("./").split())
+    if cure.kind in (LAUNCHER, RUNNER, MISSING):
+        return call.words[: len(subject)] == subject
+    if call.tool != cure.tool or call.subcommand != cure.subcommand:
+        return False
+    if cure.kind == VARIABLE:
+        names = {word.partition("=")[0] for word in cure.added}
+        return names.isdisjoint(call.variables) and names.isdisjoint(watched.trail.exported)
+    if cure.kind == DIRECTORY:
+        return outcome.place == cure.place and not call.directory
+    return not set(cure.added) & set(call.words) and outcome.place == cure.place
+
+
+def _fails_itself(fact: Fact, outcome: Outcome, failure: Failure) -> bool:
+    """Whether a failure of surroundings shows that the answer does not work."""
+    cure = fact.cure
+    if not cure.answer or outcome.place != cure.place or failure.nature != SURROUNDINGS:
+        return False
+    for call in about(outcome, failure):
+        is_alike = likeness(cure.failure, failure) >= _SAME_ERROR
+        if cure.kind == VARIABLE and is_alike and call.tool == cure.tool:
+            if set(cure.added) <= {f"{name}={value}" for name, value in call.variables.items()}:
+                return True
+        elif cure.kind == FLAG and is_alike and call.tool == cure.tool:
+            if set(cure.added) <= set(call.words):
+                return True
+        elif cure.kind in (*INVOCATIONS, STEP) and cure.answer:
+            is_broken = failure.family in _BREAKING or is_alike
+            if is_broken and (words := fact.answer_words) and call.words[: len(words)] == words:
+                return True
+    return False
+
+
+def _did_not_help(fact: Fact, entry: OpenFailure, outcome: Outcome) -> bool:
+    """Whether the answer was tried after the failure that it is for, and failed as well."""
+    cure = fact.cure
+    if cure.kind in (PATH, MISSING) or likeness(cure.failure, entry.failure) < _SAME_ERROR:
+        return False
+    if cure.kind not in (VARIABLE, FLAG):
+        words = fact.answer_words
+        failure = outcome.failure
+        is_other = failure is not None and (failure.nature == UNKNOWN or failure.family in _BREAKING)
+        return is_other and bool(words) and any(call.words[: len(words)] == words for call in outcome.calls)
+    calls = [call for call in outcome.calls if call.tool == cure.tool]
+    if cure.kind == FLAG:
+        return any(set(cure.added) <= set(call.words) for call in calls)
+    return any(set(cure.added) <= {f"{name}={value}" for name, value in call.variables.items()} for call in calls)
+
+
+def _exists(path: str, cwd: str | None) -> bool:
+    return cwd is not None and os.path.exists(os.path.join(cwd, path))
+
+
+# Scripts of the repository
+
+
+def package_scripts(root: str | None, directory: str = "") -> Mapping[str, str]:
+    """The scripts of a package.json; empty without one."""
+    if root is None:
+        return {}
+    try:
+        with open(os.path.join(root, directory, "package.json"), encoding="utf-8") as file:
+            manifest = loads(file.read(limits.MAX_MANIFEST_BYTES))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    scripts = manifest.get("scripts") if isinstance(manifest, dict) else None
+    return {name: text for name, text in scripts.items() if isinstance(text, str)} if isinstance(scripts, dict) else {}
+
+
+def _has_script(cure: Cure, failure: Failure, outcome: Outcome) -> bool:
+    """Whether the directory of a cure has the script that is missing."""
+    if failure.family != "script" or outcome.root is None:
+        return True
+    scripts = package_scripts(outcome.root, cure.directory)
+    return not scripts or failure.detail in scripts
+
+
+def _is_misspelled(program: str) -> bool:
+    """Whether a common program was meant: `gti` for `git`."""
+    return any(sorted(program) == sorted(name) for name in _COMMON_PROGRAMS if name != program)
+
+
+_COMMON_PROGRAMS = frozenset(
+    ("git", "ls", "cat", "cd", "grep", "npm", "node", "python", "make", "docker", "cargo", "go", "pip", "pnpm", "yarn")
+)

@@ -1,0 +1,197 @@
+"""The commands of one session in order: which failed, and what then did the same thing and worked."""
+
+from __future__ import annotations
+
+import posixpath
+from dataclasses import dataclass, field
+
+from nudge.learning.cures import LAUNCHER, RUNNER, Attempt, Cure, Step, does_same, find_cure
+from nudge.learning.failures import CHANCE, likeness
+from nudge.learning.jobs import is_looking, same_ecosystem
+from nudge.security.secrets import REDACTED
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from nudge.learning.failures import Failure
+    from nudge.learning.outcome import Call, Outcome
+
+_SOON = 12  # commands in which a success must follow
+_MOST_OPEN = 8  # failures that are looked at at once
+_MOST_STEPS = 12
+_SAME_ERROR = 0.8
+_RUNS_AT_ALL = frozenset(
+    ("tool", "module", "script", "directory", "option", "path", "variable", "connection", "version")
+)
+"""Families whose cure is proved by tests that ran, whether or not they passed."""
+_OF_ENVIRONMENT = frozenset(("tool", "module"))
+"""Families that code of the session's own can fail with, and still tell something about the surroundings."""
+_EDITING_GIT = frozenset(
+    ("apply", "am", "checkout", "switch", "restore", "reset", "stash", "merge", "rebase", "revert")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    cure: Cure
+    failed: Outcome
+    worked: Outcome
+
+
+@dataclass(slots=True)
+class OpenFailure:
+    outcome: Outcome
+    failure: Failure
+    calls: tuple[Call, ...]
+    steps: list[Step] = field(default_factory=list)
+    is_edited: bool = False
+    left: int = _SOON
+
+
+class Trail:
+    """What a session did so far, as far as later commands may explain it."""
+
+    def __init__(self) -> None:
+        self.open: list[OpenFailure] = []
+        self.written: set[str] = set()
+        """Paths that the session wrote."""
+        self.exported: set[str] = set()
+        """Names of variables that the session set for the commands after it."""
+        self.ran_steps: set[str] = set()
+        """The texts of the calls that worked."""
+        self.is_activated = False
+        """Whether an environment was activated."""
+
+    def note_edit(self, path: str = "") -> None:
+        for entry in self.open:
+            entry.is_edited = True
+        if path:
+            self.written.add(path)
+
+    def add(self, outcome: Outcome, scripts: Mapping[str, str]) -> list[Lesson]:
+        """Take the next command; return what it taught about the failures before it."""
+        for entry in self.open:
+            entry.left -= 1
+        self.open = [entry for entry in self.open if entry.left >= 0][-_MOST_OPEN:]
+        is_proof = outcome.shows_no_failure or outcome.found_own_work
+        lessons = list(self._resolve(outcome, scripts)) if is_proof else []
+        if outcome.succeeded:
+            self._note_success(outcome)
+        elif (failure := outcome.failure) is not None and outcome.exit_code != 0:
+            self._note_failure(outcome, failure)
+        self._note_writes(outcome)
+        return lessons
+
+    def repeats(self, outcome: Outcome) -> Iterator[tuple[OpenFailure, Failure]]:
+        """Yield the failures that this one repeats with the same error."""
+        failure = outcome.failure
+        if failure is None or outcome.exit_code == 0:
+            return
+        for entry in self.open:
+            if _is_same_call(entry, outcome) and likeness(entry.failure, failure) >= _SAME_ERROR:
+                yield entry, failure
+
+    # Success
+
+    def _resolve(self, outcome: Outcome, scripts: Mapping[str, str]) -> Iterator[Lesson]:
+        for entry in list(reversed(self.open)):
+            if not outcome.succeeded and entry.failure.family not in _RUNS_AT_ALL:
+                continue
+            found = _find(entry, outcome, scripts)
+            if found is None:
+                continue
+            self.open.remove(entry)
+            if found.cure is not None:
+                yield Lesson(found.cure, entry.outcome, outcome)
+
+    def _note_success(self, outcome: Outcome) -> None:
+        for call in outcome.calls:
+            if call.tool == "export":
+                self.exported |= {word.partition("=")[0] for word in call.command.arguments}
+            self.is_activated |= call.tool in ("source", ".", "nvm", "conda", "eval")
+            text = call.command.text
+            self.ran_steps.add(text)
+            if not is_looking(call.command):
+                for entry in self.open:
+                    entry.steps = [*entry.steps, Step(call, outcome)][-_MOST_STEPS:]
+        for command in outcome.commands:
+            if command.tool == "export":
+                self.exported |= {word.partition("=")[0] for word in command.arguments}
+
+    # Failure
+
+    def _note_failure(self, outcome: Outcome, failure: Failure) -> None:
+        for entry, _ in list(self.repeats(outcome)):
+            self.open.remove(entry)  # what ran between them did not help
+        if failure.nature == CHANCE or REDACTED in outcome.line:
+            return
+        calls = tuple(call for call in about(outcome, failure) if not self.is_own_code(call, outcome, failure))
+        if calls:
+            self.open.append(OpenFailure(outcome, failure, calls))
+
+    def is_own_code(self, call: Call, outcome: Outcome, failure: Failure) -> bool:
+        """Whether a call runs code that the session wrote itself, so that its failure is its own."""
+        if failure.family in _OF_ENVIRONMENT:
+            return False
+        command = call.command
+        if not command.is_anonymous and "/" not in command.launched_program:
+            return False
+        if command.reads_here_document or any(word in ("-c", "-e", "-") for word in command.arguments[:2]):
+            return command.is_anonymous
+        script = next((str(word) for word in command.words[-len(call.words) :] if "/" in word or "." in word), "")
+        path = posixpath.normpath(posixpath.join(outcome.cwd or "", call.directory, script))
+        return script.startswith(("/tmp/", "/var/tmp/")) or (path in self.written or script in self.written)
+
+    def _note_writes(self, outcome: Outcome) -> None:
+        for command in outcome.commands:
+            for path in command.outputs:
+                if not path.isdigit() and not path.startswith("/dev/"):
+                    self.written.add(str(path))
+                    if not path.startswith("/tmp/"):
+                        self.note_edit()
+            is_git_edit = command.tool == "git" and not is_looking(command) and command.arguments[0] in _EDITING_GIT
+            in_place = command.tool in ("sed", "perl") and any(word.startswith("-i") for word in command.arguments)
+            if is_git_edit or in_place or command.tool in ("patch", "ed", "mv", "rm"):
+                self.note_edit()
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    cure: Cure | None
+
+
+def _find(entry: OpenFailure, outcome: Outcome, scripts: Mapping[str, str]) -> _Found | None:
+    """The cure in a success, if it does what failed."""
+    is_met = False
+    for worked in outcome.worked[:4]:
+        for failed in entry.calls:
+            attempt = Attempt(
+                *(entry.outcome, entry.failure, failed, entry.steps, entry.is_edited, scripts, worked, outcome)
+            )
+            if not does_same(attempt) or not same_ecosystem(failed.command, worked.command):
+                continue
+            cure = find_cure(attempt)
+            if cure is not None and outcome.printed and not (outcome.ran_tests or cure.kind in (LAUNCHER, RUNNER)):
+                continue  # that it failed in another way is no proof
+            if cure is not None:
+                return _Found(cure)
+            is_met = is_met or (failed.words == worked.words and outcome.succeeded)
+    return _Found(None) if is_met else None
+
+
+def about(outcome: Outcome, failure: Failure) -> tuple[Call, ...]:
+    """The calls of a line that may have failed, the likeliest first: those that the error names, then the last."""
+    calls = [call for call in outcome.calls if call.tool not in ("cd", "export", "source", ".")]
+    named = [call for call in calls if failure.detail and failure.detail in (*call.words, call.tool)]
+    if failure.family == "tool" and named:
+        return tuple(named[:1])
+    return tuple(dict.fromkeys([*named, *reversed(calls)]))[:3]
+
+
+def _is_same_call(entry: OpenFailure, outcome: Outcome) -> bool:
+    return any(
+        call.tool == failed.tool and call.subcommand == failed.subcommand
+        for call in outcome.calls
+        for failed in entry.calls
+    )
