@@ -71,17 +71,18 @@ class Context:
         is that of the directory, if it is on this machine; the caller's own belong to the caller's directory only. This
         is decided here for every interface."""
         is_elsewhere = self.cwd not in (None, caller.cwd)
-        known = {name: value for name, value in caller.to_wire().items() if not (is_elsewhere and name in _OF_CWD)}
-        if self.repo is not None:
-            known.pop("project", None)
-        known |= self.to_wire()
-        cwd = known.get("cwd")
-        if cwd is not None and not ("repo" in known and "branch" in known) and os.path.isdir(cwd):
-            repo, branch, _ = read_repo(cwd)
-            known = {"repo": repo, "branch": branch, **known}
-        if "project" not in known:
-            known["project"] = project_of(known.get("repo"), cwd)
-        return Context(**known)
+        found = Context()
+        for name in _PARSERS:
+            value = getattr(self, name)
+            if value is None and not (is_elsewhere and name in _OF_CWD):
+                value = getattr(caller, name)
+            setattr(found, name, value)
+        if found.cwd is not None and (found.repo is None or found.branch is None) and os.path.isdir(found.cwd):
+            repo, branch, _ = read_repo(found.cwd)
+            found.repo, found.branch = found.repo or repo, found.branch or branch
+        if self.project is None and (self.repo is not None or found.project is None):
+            found.project = project_of(found.repo, found.cwd)
+        return found
 
     def to_wire(self) -> dict[str, Any]:
         """The fields that are known."""
