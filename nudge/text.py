@@ -118,6 +118,16 @@ def quote(text: str, most: int) -> str:
     return _in_quotes(single_line(text, most))
 
 
+def quote_command(command: str) -> str:
+    """Return a command between quotes, byte for byte; empty when it cannot be shown as it is. One with a double quote
+    or a backslash stands between backquotes."""
+    if not is_all_visible(command) or _without_tags(command) != command:
+        return ""
+    if '"' not in command and "\\" not in command:
+        return f'"{command}"'
+    return f"`{command}`" if "`" not in command else ""
+
+
 def quote_lines(text: str) -> str:
     """Return a text of several lines as one line in double quotes, uncut, with a visible escape for the end of each
     line. Lines keep their indentation."""

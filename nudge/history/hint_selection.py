@@ -8,14 +8,12 @@ run.
 from __future__ import annotations
 
 import json
-import shlex
 import shutil
 
 from nudge import limits
 from nudge.clock import ago, last_time
 from nudge.learning.availability import as_typed, can_run, is_known, names_other_clone
 from nudge.learning.broken_tests import find_failed
-from nudge.learning.command import CUT_OFF, span_text
 from nudge.learning.cures import PATH
 from nudge.learning.fact import INVOCATIONS, command_of, is_usable
 from nudge.learning.outcome import analyse
@@ -85,8 +83,8 @@ def _is_obvious(hint: dict[str, Any]) -> bool:
 
 
 def drop_covered(hints: Iterable[dict[str, Any]], facts: Sequence[Fact]) -> list[dict[str, Any]]:
-    """Drop the hints that the facts cover: their answers, guesses about a program that they name, and the obvious
-    command of a manifest for a job that they are about."""
+    """Drop the hints that the facts cover: their answers, guesses about a program that they name, the obvious command
+    of a manifest for a job that they are about, and what they say fails."""
     answers = {fact.answer for fact in facts}
     programs = [fact for fact in facts if fact.cure.kind != PATH]
     lines = [line for fact in programs for line in (fact.subject, *fact.also, fact.answer)]
@@ -99,13 +97,19 @@ def drop_covered(hints: Iterable[dict[str, Any]], facts: Sequence[Fact]) -> list
             about = _JOB_WORDS.get(_job(hint), frozenset()) if _is_obvious(hint) else frozenset()
         return hint["value"] in answers or not tools.isdisjoint(about)
 
-    return [hint for hint in hints if not is_covered(hint)]
+    def is_refuted(hint: dict[str, Any]) -> bool:
+        says_so = "outcome" in hint and hint.get("origin") not in _TOOLS
+        return bool(hint["value"]) and not says_so and any(fact.contradicts(hint["value"]) for fact in facts)
+
+    return [hint for hint in hints if not is_covered(hint) and not is_refuted(hint)]
 
 
 def drop_explained(facts: Iterable[Fact], hints: Iterable[dict[str, Any]]) -> list[Fact]:
-    """Drop the facts whose answer is a hint that somebody set with a reason: that hint is told, and says why."""
+    """Drop the facts whose answer is a hint that somebody set with a reason, or that say it fails: that hint is told,
+    and says why."""
     explained = {hint["value"] for hint in hints if _is_explained(hint)}
-    return [fact for fact in facts if fact.answer not in explained]
+    refuted = [hint["value"] for hint in hints if hint["value"] and _is_explained(hint) and "outcome" not in hint]
+    return [fact for fact in facts if fact.answer not in explained and not any(map(fact.contradicts, refuted))]
 
 
 def drop_answers(hints: Iterable[dict[str, Any]], answers: Set[str]) -> list[dict[str, Any]]:
@@ -140,11 +144,8 @@ def _command_here(hint: dict[str, Any], facts: Sequence[Fact], programs: frozens
     for fact in facts:
         if f"{value} ".startswith(f"{fact.subject} "):
             command = command_of(fact.answer)
-            head = span_text(command, command.head_length).removesuffix(CUT_OFF) if command is not None else value
-            if command is not None and command.tool == fact.cure.tool and head != value:
-                failing = parse_commands(fact.subject)[-1]
-                return head + value[failing.words[failing.head_length - 1].end :]
-            return None if origin == GUESSED else value
+            is_same_tool = command is not None and command.tool == fact.cure.tool
+            return None if is_same_tool or origin == GUESSED else value
     return as_typed(value, cwd) if origin == GUESSED and cwd is not None and is_known(cwd) else value
 
 
@@ -256,8 +257,7 @@ def _invocation_for(job: str, line: str) -> str | None:
     if {first.tool, first.program}.isdisjoint(wanted | JOB_PROGRAMS | ENVIRONMENT_RUNNERS):
         return None
     names = {first.tool, *(part for word in first.arguments for part in word.split(":"))}
-    text = shlex.join(first.words)
-    return text if len(text) <= limits.MAX_TOLD_COMMAND and names & wanted else None
+    return first.text if len(first.text) <= limits.MAX_TOLD_COMMAND and names & wanted else None
 
 
 def _runs_first(commands: list[SimpleCommand], wanted: SimpleCommand) -> bool:

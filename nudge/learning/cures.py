@@ -436,14 +436,6 @@ def _command_cure(
     text = span_text(command, end)
     if from_start and worked.start < command.start:
         text = command.source[worked.start : command.start] + text
-    root = attempt.outcome.root
-    if (
-        root is not None
-        and attempt.outcome.cwd == root
-        and text.startswith(f"{root}/")
-        and "/" in text[len(root) + 1 :]
-    ):
-        text = text[len(root) + 1 :]  # as it is typed in another clone
     rest = command.words[end:]
     if kind != LAUNCHER and rest and not any(is_target(word) for word in rest) and len(rest) < 3:
         text, end = (

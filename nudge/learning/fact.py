@@ -13,7 +13,7 @@ from nudge.learning.cures import DIRECTORY, LAUNCHER, MISSING, PATH, RUNNER, STE
 from nudge.learning.jobs import TEST, job_of
 from nudge.learning.shell import parse_commands
 from nudge.programs import TEST_RUNNERS
-from nudge.text import quote
+from nudge.text import quote, quote_command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -121,12 +121,25 @@ class Fact:
         most = RARE * len(self.support)
         return self.ran[0] > most and self.ran[0] - count_told(self.subject) > most
 
+    def contradicts(self, command: str) -> bool:
+        """Whether it says that a command fails that another line recommends. What is missing fails with any
+        arguments."""
+        recommended = _words_of(command)
+        if not recommended or command == self.answer:
+            return False
+        subjects = filter(None, map(_words_of, (self.subject, *self.also)))
+        is_missing = self.cure.kind != PATH and self.cure.family in ("tool", "module")
+        return any(
+            words == (recommended[: len(words)] if is_missing and self.cure.detail in words else recommended)
+            for words in subjects
+        )
+
     # Text
 
     def text(self, now: float) -> str:
-        """One line to answer a failure; empty when a command would have to be cut. A line that is too long is told
+        """One line to answer a failure; empty when a command cannot be shown as it ran. A line that is too long is told
         without its error."""
-        if self._is_too_long or not self.answer:
+        if not self.answer or not self._can_be_shown:
             return ""
         worked = f"{self._what} in {_sessions(len(self.support))}, {last_time(now - self.timestamp)}"
         worked += f": {quote_command(self.answer)}{self._reference}"
@@ -135,14 +148,12 @@ class Fact:
 
     def start_text(self, now: float) -> str:
         """One line for a session that has not failed: what fails, how often it did, and what to run; empty when a
-        command would have to be cut."""
-        if self._is_too_long:
+        command cannot be shown as it ran."""
+        if not self._can_be_shown:
             return ""
         number, last = len(self.support), max(self.timestamp, self.ran[1])
         if self.cure.kind == MISSING:
-            return (
-                f"{quote(self.subject, limits.MAX_TOLD_COMMAND)} is not installed here ({_sessions(number)} tried it)"
-            )
+            return f"{quote_command(self.subject)} is not installed here ({_sessions(number)} tried it)"
         works = f"{quote_command(self.answer)} {self._verb} ({last_time(now - last)}{self._reference})"
         if self.cure.kind == PATH:
             return f"{self._failed} ({_sessions(number)} looked for {self._it}); {works}"
@@ -164,8 +175,9 @@ class Fact:
         return "what helped, run before it," if self.cure.kind == STEP else "what worked"
 
     @property
-    def _is_too_long(self) -> bool:
-        return max(len(self.subject), len(self.answer)) > limits.MAX_TOLD_COMMAND
+    def _can_be_shown(self) -> bool:
+        commands = (self.subject, *self.also, *([self.answer] if self.answer else []))
+        return all(quote_command(text) and len(text) <= limits.MAX_TOLD_COMMAND for text in commands)
 
     @property
     def _verb(self) -> str:
@@ -210,16 +222,6 @@ class Fact:
         return Fact(self.cure, {**other.support, **self.support}, both, max(self.ran, other.ran))
 
 
-def quote_command(text: str) -> str:
-    """A command as it ran, byte for byte. One with a double quote stands in backquotes: an answer has none."""
-    is_plain = '"' not in text and "\\" not in text
-    return quote(text, limits.MAX_TOLD_COMMAND) if is_plain or not is_one_line(text) else f"`{text}`"
-
-
-def is_one_line(text: str) -> bool:
-    return text.isprintable() and "`" not in text
-
-
 def _sessions(number: int) -> str:
     return "1 session" if number == 1 else f"{number} sessions"
 
@@ -228,6 +230,12 @@ def command_of(text: str) -> SimpleCommand | None:
     """The last command of an answer."""
     commands = parse_commands(text.removesuffix(CUT_OFF))
     return commands[-1] if commands else None
+
+
+def _words_of(text: str) -> tuple[str, ...]:
+    """The variables and words of a single command; empty for several, which begin elsewhere or prepare something."""
+    commands = parse_commands(text.removesuffix(CUT_OFF))
+    return (*commands[0].variables, *commands[0].words) if len(commands) == 1 else ()
 
 
 def is_usable(fact: Fact, cwd: str | None, now: float) -> bool:

@@ -273,7 +273,7 @@ class Facts:
             if is_usable(fact, cwd, now) and fact.is_of_branch(branch):
                 group = (fact.answer or fact.subject, fact.cure.kind == PATH)
                 groups[group] = groups[group].joined(fact) if group in groups else fact
-        told = [fact for fact in groups.values() if not fact.is_rarely_met(count_told)]
+        told = _consistent([fact for fact in groups.values() if not fact.is_rarely_met(count_told)])
         return sorted(told, key=lambda fact: -len(fact.support))[: limits.MAX_START_FACTS]
 
     def _confirmed(self, project: str, now: float) -> list[Fact]:
@@ -327,6 +327,8 @@ class Facts:
                 reasons[fact.key] = "the answer does not run here, or what failed works here now"
             elif fact.is_rarely_met(count_told):
                 reasons[fact.key] = f"fewer than 1 session in {RARE} tries it"
+            elif any(fact.contradicts(other.answer) or other.contradicts(fact.answer) for other in included):
+                reasons[fact.key] = "a later fact says otherwise"
         return reasons
 
     # Loading
@@ -338,6 +340,16 @@ class Facts:
 
     def add_run(self, project: str, tool: str, head: str, session: str, timestamp: float) -> None:
         self._runs.setdefault((project, tool), {}).setdefault(head, {})[session] = timestamp
+
+
+def _consistent(facts: list[Fact]) -> list[Fact]:
+    """Drop a fact when another says that its answer fails, unless its answer worked later: then drop the other."""
+
+    def is_outdated(fact: Fact) -> bool:
+        fails_now = any(other.contradicts(fact.answer) and other.timestamp >= fact.timestamp for other in facts)
+        return fails_now or any(fact.contradicts(other.answer) and other.timestamp > fact.timestamp for other in facts)
+
+    return [fact for fact in facts if not is_outdated(fact)]
 
 
 def _is_frequent(fact: Fact) -> bool:

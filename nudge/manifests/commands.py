@@ -6,6 +6,7 @@ import posixpath
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -175,8 +176,9 @@ def classify_command(cmd: str) -> str | None:
 
 
 def job_invocation(cmd: str) -> tuple[str, str] | None:
-    """Return the job of a command that ran, and how it is invoked for everything: with its variables and directory,
-    without files and options of the moment. `A=1 pytest -x tests/a.py` is `("test", "A=1 pytest")`."""
+    """Return the job of a command that ran, and its beginning that does the job for everything: with its variables and
+    directory, without files and options of the moment. `A=1 pytest -x tests/a.py` is `("test", "A=1 pytest")`. It is a
+    part of the command as it was typed, so `go test -run TestA ./...` has none: `go test ./...` did not run."""
     prefix, separator, last = cmd.rpartition(" && ")
     try:
         words, directory = shlex.split(last), shlex.split(prefix)
@@ -189,9 +191,21 @@ def job_invocation(cmd: str) -> tuple[str, str] | None:
     if match is None:
         return None
     job, invocation = match
-    arguments = [word for word in words[start + len(invocation) :] if word in _WHOLE_REPO]
-    variables = [f"{name}={shlex.quote(value)}" for name, _, value in (word.partition("=") for word in words[:start])]
-    return job, prefix + separator + " ".join([*variables, *map(shlex.quote, invocation), *arguments])
+    length = start + len(invocation)
+    while length < len(words) and words[length] in _WHOLE_REPO:
+        length += 1
+    beginning = _first_words(last, words[:length])
+    is_whole = _WHOLE_REPO.isdisjoint(words[length:])
+    return (job, prefix + separator + beginning) if beginning and is_whole else None
+
+
+def _first_words(cmd: str, words: list[str]) -> str:
+    """The beginning of a command that has these words, as it was typed."""
+    for end in (match.start() for match in re.finditer(r"(?<=\S)(?=\s|$)", cmd)):
+        with suppress(ValueError):  # within quotes
+            if shlex.split(cmd[:end]) == words:
+                return cmd[:end]
+    return ""
 
 
 def _shortest_invocation(words: list[str]) -> tuple[str, list[str]] | None:

@@ -58,9 +58,11 @@ def test_meaning_of_a_step(cmd: str, key: str | None) -> None:
         ("pytest -x tests/a.py", ("test", "pytest")),
         ("A=1 B='x y' python3 -m pytest tests", ("test", "A=1 B='x y' python3 -m pytest")),
         ("cd api && npm run test -- --grep x", ("test", "cd api && npm run test")),
-        ("go test -run TestA ./...", ("test", "go test ./...")),
+        ("go test ./... -run TestA", ("test", "go test ./...")),
+        ("go test -run TestA ./...", None),
+        ('MSG="a b"  uv  run pytest -x', ("test", 'MSG="a b"  uv  run pytest')),
         ("uv run ruff check src", ("lint", "uv run ruff check")),
-        ("pip install -e .[test]", ("install", "pip install -e '.[test]'")),
+        ("pip install -e .[test]", ("install", "pip install -e .[test]")),
         ("bundle install", ("install", "bundle install")),
         ("ruff", None),
         ("cd /home/me/api && pytest", None),
@@ -69,5 +71,5 @@ def test_meaning_of_a_step(cmd: str, key: str | None) -> None:
     ],
 )
 def test_invocation_of_a_job(cmd: str, expected: tuple[str, str] | None) -> None:
-    """With variables and a directory of the repo, without targets and options of the moment."""
+    """With variables and a directory of the repo, without targets and options of the moment, and as it was typed."""
     assert job_invocation(cmd) == expected
