@@ -11,9 +11,10 @@ _PLACEHOLDER = r"""(?x)
   | \S{0,64}?(?:\$\{|\$\(|\$[A-Z][A-Z_]{1,40}\Z)
   | \S{0,64}?(?:\.[*+](?!\w)|\[\^?[\w.]-[\w.]|\[\^|\\[wdsSWDb]|\(\?) | [\w-]{0,64}=/
   | [A-Za-z]:[\\/] | [a-z][a-z0-9+.-]{1,20}:// | id_(?:rsa|ed25519|ecdsa)\Z
+  | [A-Za-z_][\w.:]{0,100}?[A-Za-z0-9](?:Key|Token|Secret|Password|Credential|Provider|Manager|Mgr|Type|Error)s?\Z
   | [\w./-]{1,200}\.(?:pem|key|crt|json|ya?ml|txt|env|toml|ini|p12|pfx|pub|gpg|asc)\Z
   | (?:sha\d+|md5|env|vault|file|secretref|arn|ref|pass|fd)[:-]
-  | [A-Za-z_][\w.?!]{0,200}[(\[] | (?:[A-Za-z]+_)+[A-Za-z]+\Z | [a-z]+=[^=]
+  | [A-Za-z_][\w.:?!]{0,200}[(\[] | (?:[A-Za-z]+_)+[A-Za-z]+\Z | [a-z]+=[^=]
   | (?i:example|placeholder|dummy|sample|redacted|your|my[-_])
   | (?i:change[-_ ]?(?:me|it|this)|(?:replace|insert)[-_ ]?(?:me|with))
   | (?i:todo|none|null|nil|true|false|undefined)(?:\W|\Z)
@@ -36,14 +37,47 @@ _TEST_VALUE = (
 # Words before `key` that make it a credential, and those that make it none.
 _KEY_WORDS = (
     *("access", "account", "api", "app", "auth", "deploy", "encryption", "license", "master", "private", "service"),
-    *("shared", "signing", "storage", "subscription", "admin"),
+    *("shared", "signing", "storage", "subscription", "admin", "secret", "consumer", "webhook"),
 )
 _HARMLESS_KEY_WORDS = (
     *("public", "pub", "cache", "hash", "sort", "primary", "partition", "foreign", "idempotency", "dedup", "dedupe"),
     *("row", "range", "object", "group", "routing", "route", "translation", "i18n", "lookup", "index", "map", "query"),
-    *("react", "host", "ssh", "gpg", "kms", "project", "s3", "storage_cache", "event", "redis", "sharding", "shard"),
+    *("react", "host", "ssh", "gpg", "kms", "s3", "storage_cache", "event", "redis", "sharding", "shard"),
     *("join", "candidate", "composite", "unique", "natural", "surrogate", "merge", "restore", "message", "lock"),
-    *("recv", "site", "blob", "file", "issue", "item", "state", "etag", "checksum", "digest", "state_store", "answer"),
+    *(
+        "recv",
+        "websocket",
+        "site",
+        "blob",
+        "file",
+        "issue",
+        "item",
+        "state",
+        "etag",
+        "checksum",
+        "digest",
+        "state_store",
+        "answer",
+    ),
+)
+# Words after `key` and `token`: the ones that change nothing, and those of a value that may be known.
+_STAGES = frozenset(("private", "secret", "prod", "production", "live", "test", "dev", "staging", "v"))
+_ABOUT = frozenset(
+    (
+        *("id", "ids", "hash", "name", "names", "path", "file", "uri", "url", "type", "sha", "digest", "fingerprint"),
+        *("version", "etag", "count", "prefix", "arn", "checksum", "commit", "ref", "size", "length", "dir", "hashes"),
+        *("expiry", "expires", "ttl", "alg", "algorithm", "format", "field", "index", "vault", "store", "ring", "pair"),
+    )
+)
+# Before `key` and `secret`: git's id of a key, and digests of secrets in Kubernetes.
+_PUBLIC_NAMES = ("user.signing", "checksum/", "hash/")
+# Words before `key` that do not say whose it is, or whose key is public.
+_NO_OWNER = frozenset(
+    (
+        *("the", "a", "an", "this", "that", "with", "by", "of", "for", "same", "new", "old", "each", "any", "from"),
+        *("to", "on", "in", "and", "or", "no", "is", "hit", "miss", "found", "saved", "restored", "exact", "matched"),
+        *("rsa", "dsa", "eddsa", "ecdsa", "ed25519", "gpg", "pgp", "ssh"),
+    )
 )
 # Words before `token` that make it a place in a list.
 _HARMLESS_TOKEN_WORDS = (
@@ -77,9 +111,13 @@ _TECHNICAL_WORD = (
     r"(?i)(?:sha|md|utf|base|oauth|http|tls|ssl|aes|rsa|ipv|bcrypt|argon|pbkdf|v|py|mp|x|p|s|k)\d[\w-]{0,8}\Z"
 )
 # Names of headers and variables that are also ordinary words: their value must be random.
-_UNCOMMON_NAMES = frozenset(("auth", "pat", "cred", "creds", "honeycomb-team", "app_certificate"))
+_UNCOMMON_NAMES = frozenset(("auth", "bearer", "pat", "cred", "creds", "honeycomb-team", "app_certificate"))
+_CACHE_KEY = r"(?:[A-Za-z0-9.]{1,24}-){1,6}[0-9a-f]{32,64}\Z"  # words and a digest
 _APPLE_KEY_ID = r"[A-Z0-9]{10}\Z"
 _DOCUMENTED_PASSWORD = "(?i)(?:pass(?:w(?:or)?d)?|word|pwd?|secret|%[0-9a-f]{2})+\\Z"
+# What `--password PATH` has in the place of a value.
+_METAVARIABLE = r"[A-Z]{2,}(?:[_/@.:-][A-Z]{2,})*\Z"
+_ASSIGNMENTS = ("=", ":", "%3", "->", "<-", "\u2192", "<<<", "value")
 _COMMAND_CHARS = 200  # searched backwards from an option for its command
 _patterns: dict[str, re.Pattern[str]] = {}
 
@@ -111,14 +149,28 @@ def is_url_token(match: re.Match[str]) -> bool:
 
 
 def _is_assigned(match: re.Match[str]) -> bool:
-    """Whether a value is assigned. With only a blank before it, the name must be an option: `--token abc`."""
-    if not match["gap"].isspace():
+    """Whether a value is assigned. Behind a comma, a pipe or an element's `>`, and behind a blank unless the name is an
+    option (`--token abc`), only what is random is."""
+    gap = match["gap"]
+    if any(sign in gap for sign in _ASSIGNMENTS):
         return True
-    before = match.string[max(0, match.start() - 60) : match.start()]
+    if not gap.isspace():
+        return _is_long_and_random(match)
+    before = _before(match, 60)
     *words, word = ["", *before.split(), *([""] if before[-1:].isspace() else [])]
-    return (word.startswith("-") and "=" not in word) or (
-        words[-1:] == ["set"] and any(part.startswith("config") for part in words)
-    )
+    if word.startswith("-") and "=" not in word:
+        return not _matches(_METAVARIABLE, match["secret"])
+    is_config = words[-1:] == ["set"] and any(part.startswith("config") for part in words)
+    is_variable = "_" in word and word.isupper() and _name(match).isupper()
+    return is_config or ((is_variable or _is_quoted(match)) and _is_long_and_random(match))
+
+
+def _is_long_and_random(match: re.Match[str]) -> bool:
+    return len(match["secret"]) >= (12 if _is_quoted(match) else 16) and _looks_random(match["secret"])
+
+
+def _is_quoted(match: re.Match[str]) -> bool:
+    return match.string[match.start("secret") - 1] in "\"'`"
 
 
 def is_password(match: re.Match[str]) -> bool:
@@ -153,7 +205,7 @@ def is_spoken_password(match: re.Match[str]) -> bool:
     """In a sentence only a text that no word looks like: letters and digits, or a capital inside."""
     value = match["secret"].rstrip(".,;:!?")
     has_digit = any(map(str.isdigit, value))
-    mixed = (has_digit and not value.isdigit()) or (value[1:] != value[1:].lower() and value != value.upper())
+    mixed = not value.isdigit() and (has_digit or _is_unreadable(value))
     is_word = _matches(_NAME_WITH_SEPARATORS, value) or _matches(_TECHNICAL_WORD, value)
     is_default = _matches(_TEST_VALUE, value) or value.lower().rstrip("0123456789") in _WELL_KNOWN
     return len(value) >= 6 and mixed and not is_word and not is_default and is_literal(match)
@@ -166,9 +218,26 @@ def is_named_in_passing(match: re.Match[str]) -> bool:
 
 
 def is_spoken_token(match: re.Match[str]) -> bool:
-    """`my api key is ...`: only what is random, and longer than a version or a date."""
+    """`my api key is ...`: only what is random, and longer than a version or a date. Before a `key` must be a word that
+    says whose: `acme key`, not `the key`; a fingerprint in capitals is public."""
+    if not is_random_literal(match) or _is_harmless(match) or _before(match, 24).lower().endswith(_PUBLIC_NAMES):
+        return False
+    if match["name"].lower() != "key":
+        return True
+    owner = re.search(r"([A-Za-z0-9]{2,24})[ _-]?\Z", _before(match, 25))
+    is_fingerprint = _matches(r"[0-9A-Z]{16}(?:[0-9A-Z]{24})?\Z", match["secret"])
+    return owner is not None and owner[1].lower() not in _NO_OWNER and not is_fingerprint
+
+
+def is_random_literal(match: re.Match[str]) -> bool:
     value = match["secret"].rstrip(".,;:!?")
-    return len(value) >= 16 and _looks_random(value) and is_literal(match) and not _is_harmless(match)
+    return len(value) >= 16 and _looks_random(value) and is_literal(match)
+
+
+def is_value_of_option(match: re.Match[str]) -> bool:
+    """`--value` says nothing by itself: the command before it must name a secret."""
+    command = match.string[max(0, match.start() - _COMMAND_CHARS) : match.start("secret")].rpartition("\n")[2].lower()
+    return is_random_literal(match) and any(word in command for word in ("key", "token", "secret", "passw", "cred"))
 
 
 def is_cookie(match: re.Match[str]) -> bool:
@@ -179,7 +248,11 @@ def is_cookie(match: re.Match[str]) -> bool:
 
 def is_assigned_password(match: re.Match[str]) -> bool:
     is_verdict = _name(match) in ("PASS", "Pass") and ":" in match["gap"] and _before(match, 1) != "_"
-    return not is_verdict and is_password(match) and _is_assigned(match)
+    return not is_verdict and not _is_negated(match) and is_password(match) and _is_assigned(match)
+
+
+def _is_negated(match: re.Match[str]) -> bool:
+    return _matches(r"(?s).*(?:\balias\s{1,4}[\w.-]{0,20}|\bno[-_])\Z", _before(match, 30))
 
 
 def may_be_assigned_password(match: re.Match[str]) -> bool:
@@ -187,12 +260,18 @@ def may_be_assigned_password(match: re.Match[str]) -> bool:
     if _names_something_else(match):
         return False
     gap, variable = match["gap"], _name(match).isupper() and _before(match, 1) == "_"
-    quoted = match.string[match.start("secret") - 1] in "\"'"
-    return (gap == "=" or gap.isspace() or quoted or variable) and may_be_password(match) and _is_assigned(match)
+    return (
+        (gap == "=" or gap.isspace() or _is_quoted(match) or variable)
+        and may_be_password(match)
+        and _is_assigned(match)
+    )
 
 
 def _names_something_else(match: re.Match[str]) -> bool:
-    """`pwd` alone is usually a directory, and `pass` in lower case a count, except for an option `--pass`."""
+    """`alias pwd=` is a command and `-no-pass` takes no value; `pwd` alone is usually a directory, and `pass` in lower
+    case a count, except for an option `--pass`."""
+    if _is_negated(match):
+        return True
     if _name(match).lower() == "pwd":
         return not _matches(r"\w", _before(match, 1)) or _before(match, 3).lower() == "old"
     return _name(match) == "pass" and not _matches(r"\s?--?\Z", _before(match, 3).strip("\"'"))
@@ -230,27 +309,48 @@ def is_assigned_token(match: re.Match[str]) -> bool:
 def _is_key_name(match: re.Match[str]) -> bool:
     """A bare `key` may belong to a cache or a table; `stripeKey: "k9Jx..."` counts when its value is random."""
     before, name, value = _before(match, 24), match["name"].lower(), match["secret"]
-    if before.lower().endswith(("checksum/", "hash/")):
+    if before.lower().endswith(_PUBLIC_NAMES):
+        return False
+    if not _is_name_of_value(match):
         return False
     if name in _UNCOMMON_NAMES:
         return len(value) >= 16 and _looks_random(value)
-    words = before.lower().rstrip(" _-")
+    words = before.lower().rstrip(" _.-")
     if name != "key":
         # `redis-cli get token:<uuid>` names an entry.
-        is_entry = match["gap"] == ":" and _matches(_UUID, value)
+        # So does the last part of `arn:aws:secretsmanager:...:secret:name-1a2b3c`.
+        is_entry = match["gap"] == ":" and (_matches(_UUID, value) or before.endswith(":"))
         return not is_entry and (name != "token" or not words.endswith(_HARMLESS_TOKEN_WORDS))
     if before.endswith((" -", " --")):
         return False
+    if before.endswith(("?", "&", "&amp;")):
+        return len(value) >= 16 and _looks_random(value)
     if words.endswith(_KEY_WORDS):
         return not (words.endswith("api") and _matches(_APPLE_KEY_ID, value))
-    if not before.rstrip("_-")[-1:].isalnum() or _is_harmless(match) or len(value) < 16:
+    if not words[-1:].isalnum() or _is_harmless(match) or len(value) < 16:
         return False
-    return _looks_random(value) and (match["name"].isupper() or not _matches(_UUID, value))
+    if words.split()[-1] in _NO_OWNER or _matches(_CACHE_KEY, value):
+        return False
+    return _looks_random(value)
+
+
+def _is_name_of_value(match: re.Match[str]) -> bool:
+    """Words after the key word may say where it is for (`API_KEY_EU`), but not that the value is something about it;
+    `x/token-refresh:1a2b` is an image."""
+    words = re.findall(r"[a-z]+", match["more"].lower())
+    if match["gap"] == ":" and words:
+        return False
+    if not _ABOUT.isdisjoint(words):
+        return False
+    return _STAGES.issuperset(words) or _is_long_and_random(match)
 
 
 def _is_harmless(match: re.Match[str]) -> bool:
     """Whether the word before names a key that is no secret, or a place in a list: `cacheKey`, `next-token`."""
-    return _before(match, 24).lower().rstrip(" _-").endswith(_HARMLESS_KEY_WORDS + _HARMLESS_TOKEN_WORDS)
+    name, words = match["name"].lower(), _before(match, 24).lower().rstrip(" _-")
+    return (name == "key" and words.endswith(_HARMLESS_KEY_WORDS)) or (
+        name in ("key", "token") and words.endswith(_HARMLESS_TOKEN_WORDS)
+    )
 
 
 def is_login(match: re.Match[str]) -> bool:
@@ -282,14 +382,19 @@ def _words_of_command(before: str) -> list[str]:
 
 
 def is_discord_token(match: re.Match[str]) -> bool:
-    """Its first part is the bot's number, in base64."""
+    """Its first part is the bot's number in base64, or all parts mix digits with small and capital letters."""
     import binascii
 
     encoded = match["id"].translate({45: "+", 95: "/"})
     try:
-        return binascii.a2b_base64(encoded + "=" * (-len(encoded) % 4)).isdigit()
+        return binascii.a2b_base64(encoded + "=" * (-len(encoded) % 4)).isdigit() or _is_mixed(match["secret"])
     except ValueError:
-        return False
+        return _is_mixed(match["secret"])
+
+
+def _is_mixed(dotted: str) -> bool:
+    first, _, last = dotted.split(".")
+    return all(_looks_random(part) and re.search(r"\d", part) is not None for part in (first, last))
 
 
 def is_authorization(match: re.Match[str]) -> bool:
@@ -322,13 +427,14 @@ def is_random(match: re.Match[str]) -> bool:
     """Whether the text is random: long runs without separators, with few words or with scattered digits."""
     runs = re.findall("[A-Za-z0-9]+", match["secret"])
     text = "".join(runs)
-    if len(text) < 8 * len(runs) or text.isalpha() or text.isdigit() or _matches(_ORDINARY, match["secret"]):
+    if len(text) < 5 * len(runs) or text.isalpha() or text.isdigit() or _matches(_ORDINARY, match["secret"]):
         return False
     if _entropy(text) < 3:
         return False
     if text != text.lower() and text != text.upper():
-        return _wordiness(text) < 0.6
-    return len(re.findall(r"(?<=\d)[A-Za-z]|(?<=[A-Za-z])\d", text)) >= len(text) / 4
+        return _wordiness(text) < (0.6 if len(text) >= 8 * len(runs) else 0.4)
+    changes = len(re.findall(r"(?<=\d)[A-Za-z]|(?<=[A-Za-z])\d", text))
+    return len(text) >= 8 * len(runs) and changes >= len(text) / (4 if len(text) < 24 else 5)
 
 
 def is_aws_secret(match: re.Match[str]) -> bool:

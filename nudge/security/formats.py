@@ -55,7 +55,7 @@ FORMATS: tuple[tuple[str, tuple[str, ...], str, int, int], ...] = (
     ("sonar-token", ("sqp_", "squ_", "sqa_", "sqb_"), ALNUM, 40, ANY),
     ("harness-token", ("pat.", "sat."), WORD + ".", 60, ANY),
     ("octopus-key", ("API-",), UPPER, 25, 32),
-    ("pulumi-token", ("pul-",), HEX, 40, ANY),
+    ("pulumi-token", ("pul-",), HEXES, 40, ANY),
     ("snyk-token", ("snyk_uat.", "snyk_sat."), DOTTED, 24, ANY),
     ("socket-token", ("sktsec_",), DOTTED, 30, ANY),
     ("sourcegraph-token", ("sgp_", "sgd_", "slk_"), ALNUM + "_", 40, ANY),
@@ -102,6 +102,8 @@ FORMATS: tuple[tuple[str, tuple[str, ...], str, int, int], ...] = (
     ("luma-key", ("luma-",), UUID, 60, ANY),
     ("cartesia-key", ("sk_car_",), ALNUM, 16, ANY),
     ("browserbase-key", ("bb_live_", "bb_test_"), WORD, 16, ANY),
+    ("baremetrics-key", ("lk_",), ALNUM, 20, 24),
+    ("bannerbear-key", ("bb_pr_", "bb_ma_"), ALNUM, 20, ANY),
     ("retell-key", ("key_",), HEX, 28, 40),
     ("friendli-token", ("flp_",), ALNUM, 30, ANY),
     ("anyscale-key", ("esecret_", "aph0_"), ALNUM, 20, ANY),
@@ -138,6 +140,8 @@ FORMATS: tuple[tuple[str, tuple[str, ...], str, int, int], ...] = (
     ("unstructured-key", ("uns_",), ALNUM, 30, ANY),
     # Clouds and hosting
     ("aws-access-key", ("AKIA", "ASIA", "ABIA", "ACCA"), UPPER, 16, 16),
+    ("aws-access-key", ("A3T",), UPPER, 17, 17),
+    ("aws-appsync-key", ("da2-",), LOWER, 26, 26),
     ("aws-mws-token", ("amzn.mws.",), UUID, 32, ANY),
     ("aws-oauth-secret", ("amzn1.oa2-cs.v1.",), HEX, 40, ANY),
     ("google-key", ("AIza",), WORD, 30, ANY),
@@ -228,7 +232,7 @@ FORMATS: tuple[tuple[str, tuple[str, ...], str, int, int], ...] = (
     ("sentry-token", ("sntrys_", "sntryu_", "sntrya_", "sntryi_"), BASE64, 40, ANY),
     ("posthog-key", ("phx_", "phc_", "phs_", "pha_", "phr_"), WORD, 32, ANY),
     ("honeycomb-key", ("hcaik_", "hcalk_", "hcxik_", "hcxlk_", "hcamk_", "hcxmk_", "hcbik_"), ALNUM, 32, ANY),
-    ("dynatrace-token", ("dt0c01.", "dt0s01.", "dt0s02.", "dt0s08.", "dt0s16."), UPPER + ".", 60, ANY),
+    ("dynatrace-token", ("dt0c01.", "dt0s01.", "dt0s02.", "dt0s06.", "dt0s08.", "dt0s16."), ALNUM + ".", 32, ANY),
     ("datadog-key", ("ddapi_", "ddapp_", "ddpat_", "ddsat_"), WORD, 30, ANY),
     ("launchdarkly-key", ("sdk-", "api-", "mob-"), UUID, 36, 36),
     ("statsig-key", ("secret-", "console-"), ALNUM, 40, ANY),
@@ -255,7 +259,7 @@ FORMATS: tuple[tuple[str, tuple[str, ...], str, int, int], ...] = (
     # Payments and commerce
     ("stripe-key", ("sk_live_", "sk_test_", "sk_prod_", "rk_live_", "rk_test_", "rk_prod_"), WORD, 10, ANY),
     ("stripe-webhook", ("whsec_",), BASE64, 16, ANY),
-    ("square-token", ("EAAA",), WORD, 56, ANY),
+    ("square-token", ("EAAA",), WORD, 22, ANY),
     ("square-token", ("sq0atp-", "sq0csp-", "sandbox-sq0csb-", "sq0csb-"), WORD, 20, ANY),
     ("plaid-token", ("access-sandbox-", "access-development-", "access-production-"), UUID, 32, ANY),
     ("razorpay-key", ("rzp_live_", "rzp_test_"), ALNUM, 12, ANY),
@@ -324,7 +328,7 @@ FORMATS: tuple[tuple[str, tuple[str, ...], str, int, int], ...] = (
     ("notion-token", ("ntn_",), ALNUM, 40, ANY),
     ("notion-token", ("secret_",), ALNUM, 40, ANY),
     ("linear-key", ("lin_api_", "lin_oauth_", "lin_wh_"), ALNUM, 30, ANY),
-    ("figma-token", ("figd_", "figo_", "figu_", "fiapp_"), WORD, 32, ANY),
+    ("figma-token", ("figd_", "figo_", "figu_", "figp_", "fiapp_"), WORD, 32, ANY),
     ("canva-secret", ("cnvca",), WORD, 40, ANY),
     ("contentful-token", ("CFPAT-",), WORD, 40, ANY),
     ("frameio-token", ("fio-u-",), WORD + "=", 50, ANY),
@@ -374,7 +378,7 @@ SHAPES: tuple[tuple[str, str, str], ...] = (
     ("google-presigned-url", "X-Goog-Signature", r"X-Goog-Signature=(?P<secret>[0-9a-fA-F]{32,})"),
     ("presigned-url", "ignature=", r"[?&]Signature=(?P<secret>[A-Za-z0-9%/+=_~-]{24,})"),
     ("airtable-token", "pat", r"(?<![A-Za-z0-9])pat[A-Za-z0-9]{14}\.[0-9a-f]{64}"),
-    ("newrelic-license", "NRAL", r"(?<![A-Za-z0-9])(?:[0-9a-f]{36}|[a-z]{2}\d\dx{2}[0-9a-f]{30})NRAL(?![A-Za-z0-9])"),
+    ("newrelic-license", "NRAL", r"(?<![A-Za-z0-9])[A-Za-z0-9]{32,40}NRAL(?![A-Za-z0-9])"),
     ("maxmind-key", "_mmk", r"(?<![A-Za-z0-9])[A-Za-z0-9]{6}_[A-Za-z0-9]{29}_mmk"),
     ("mailchimp-key", "-us", r"(?<![0-9a-f])[0-9a-f]{32}-us\d{1,2}(?!\d)"),
     ("mailgun-key", "-", r"(?<![0-9a-h-])[0-9a-h]{32}-[0-9a-h]{8}-[0-9a-h]{8}(?![0-9a-h-])"),
@@ -395,6 +399,12 @@ SHAPES: tuple[tuple[str, str, str], ...] = (
     ("webex-token", "_P", r"(?<![A-Za-z0-9])[A-Za-z0-9]{64}_P[A-Z0-9]{3}_[0-9a-f-]{36}"),
     ("facebook-token", "|", r"(?<![A-Za-z0-9])\d{15,16}(?:\||%7C)[\w-]{27,40}(?![\w-])"),
     ("twitter-token", "-", r"(?<![A-Za-z0-9-])\d{15,20}-(?=[A-Za-z]{0,39}\d)[A-Za-z0-9]{40}(?![A-Za-z0-9])"),
+    ("zoho-token", "1000.", r"(?<![\w.])1000\.[0-9a-f]{32}\.[0-9a-f]{32}(?![0-9a-f])"),
+    (
+        "vault-token",
+        "s.",
+        r"(?<![\w.-])s\.(?=[A-Za-z]{0,23}\d)(?=[a-z0-9]{0,23}[A-Z])(?=[A-Z0-9]{0,23}[a-z])[A-Za-z0-9]{24}(?![\w.(-])",
+    ),
     ("zhipu-key", ".", r"(?<![A-Za-z0-9.])[0-9a-f]{32}\.[A-Za-z0-9]{16}(?![A-Za-z0-9.])"),
     ("dropbox-token", "AAAAAAAAAA", r"(?<![A-Za-z0-9])[A-Za-z0-9_-]{11}AAAAAAAAAA[A-Za-z0-9_=-]{43}"),
     ("rancher-token", ":", r"(?<![A-Za-z0-9])(?:token|kubeconfig)-[a-z0-9-]{5,40}:[a-z0-9]{54}"),
@@ -412,7 +422,11 @@ SHAPES: tuple[tuple[str, str, str], ...] = (
     ),
     ("teams-webhook", "webhook.office.com", r"webhook\.office\.com/webhookb2/(?P<secret>[A-Za-z0-9@/-]{40,})"),
     ("teams-webhook", "outlook.office.com/webhook", r"outlook\.office\.com/webhook/(?P<secret>[A-Za-z0-9@/-]{40,})"),
-    ("zapier-webhook", "hooks.zapier.com/", r"hooks\.zapier\.com/hooks/catch/(?P<secret>\d{4,}/[A-Za-z0-9]{6,})"),
+    (
+        "zapier-webhook",
+        "hooks.zapier.com/",
+        r"hooks\.zapier\.com/hooks/(?:catch|standard)/(?P<secret>\d{4,}/[A-Za-z0-9]{6,})",
+    ),
     (
         "ifttt-webhook",
         "maker.ifttt.com",
@@ -467,13 +481,45 @@ AMBIGUOUS_PREFIXES = frozenset(
     (
         *("cio", "key", "ak-", "as-", "fw_", "re_", "sk", "PK", "AK", "SK", "BSA", "pa-", "md-", "b_", "ak_", "uak_"),
         *("live_", "test_", "sandbox_", "sk_", "local-", "mb_", "ess_", "YCA", "YCM", "YCN", "secret-", "console-"),
-        *("AKID", "GOOG", "SCW", "pat_", "sat_", "lk-", "api-", "cli-", "K10", "st.", "pat.", "sat.", "ws-", "retool_"),
-        *("fnA", "fnE", "AQE", "secret_", "packagist_", "perm-", "perm:", "fk-", "ls-", "sc_", "ext_", "STS.", "K00"),
+        *(
+            "AKID",
+            "GOOG",
+            "SCW",
+            "pat_",
+            "sat_",
+            "lk-",
+            "lk_",
+            "api-",
+            "cli-",
+            "K10",
+            "st.",
+            "pat.",
+            "sat.",
+            "ws-",
+            "retool_",
+        ),
+        *(
+            "A3T",
+            "EAAA",
+            "fnA",
+            "fnE",
+            "AQE",
+            "secret_",
+            "packagist_",
+            "perm-",
+            "perm:",
+            "fk-",
+            "ls-",
+            "sc_",
+            "ext_",
+            "STS.",
+            "K00",
+        ),
         *("tk_", "oauth:", "api_", "private_", "apikey_", "rca_", "dub_", "tid_", "hbp_", "hbt_", "sess-"),
     )
 )
 # Of these, the ones whose tokens have capital letters only, and the ones whose tokens may have small letters only.
-UPPERCASE_PREFIXES = frozenset(("PK", "AK", "SCW", "GOOG"))
+UPPERCASE_PREFIXES = frozenset(("A3T", "PK", "AK", "SCW", "GOOG"))
 LOWERCASE_PREFIXES = frozenset(
     (
         *("api-", "cli-", "K10", "ws-", "md-", "SK", "live_", "test_", "sk_", "packagist_", "st.", "tk_", "oauth:"),
@@ -491,4 +537,4 @@ PUBLIC_PREFIXES = frozenset(
     )
 )
 # Marks of shapes that many texts have.
-COMMON_MARKS = frozenset(("-", ":", ".", "_", "|", "/", "00", "11", "pat", "-us", "_P", "pk_", "jsn", "k."))
+COMMON_MARKS = frozenset(("s.", "-", ":", ".", "_", "|", "/", "00", "11", "pat", "-us", "_P", "pk_", "jsn", "k."))

@@ -92,14 +92,28 @@ def _end_of_run(text: str, at: int) -> int:
 
 # Before `pass` must be something that has a password: `compass` and `bypass` do not count.
 _OPENED = "(?:db|sql|mysql|pg|root|user|admin|smtp|mail|ftp|proxy|ldap|redis|(?:src|dest)?(?:store|key))"
-_PASSWORD = rf"(?:passw(?:or)?[dt]|passphrase|(?<![a-z]){_OPENED}?(?:pass|pw)|(?<!\$)pwd|rediscli_auth)"
+_STAGE = r"(?:[_-](?:private|secret|prod|production|live|test|dev|staging|v?\d{1,2})){0,2}"
+_PASSWORD = rf"(?:(?:passw(?:or)?[dt]|passphrase|(?<![a-z]){_OPENED}?(?:pass|pw)){_STAGE}|(?<!\$)pwd|rediscli_auth)"
 _KEY = (
-    r"(?P<name>token|secret(?:[_-]?access)?(?:[_-]?key)?(?:[_-]?base)?|credentials?|creds?|key|(?<=[_-])pat"
-    r"|(?<![a-z])auth|honeycomb-team|app_certificate)(?:[_-](?:private|secret|prod|production|live|test|dev|staging|v?\d))?"
+    r"(?P<name>token|secret(?:[_-]?access)?(?:[_-]?key)?(?:[_-]?base)?|credential|creds?|key|(?<=[_-])pat|bearer"
+    r"|(?<![a-z])auth|honeycomb-team|app_certificate)(?:(?<=key)s|(?<=token)s)?(?P<more>(?:[_-][A-Za-z0-9]{1,16}){0,3})"
 )
-_GAP = r"""(?P<gap>["'\\]{0,3}[ \t]{0,3}(?:=>|:=|==?|:)[ \t]{0,3}|[ \t]{1,3})"""
+# Between a name and its value: `TOKEN=`, `"token": `, `token: &str = `, `["TOKEN"] ||= `, `token (staging) = `;
+# `"token", "value": `; `token: |` and a new line; a blank. In `setHeader("Token", `, `<token>`, `| token | ` and
+# `token("` the separator is weak: `credentials` asks more of the value.
+_CLOSED = r"""["'`\\\])}*]{0,5}(?:%22|&quot;)?"""
+_TYPE = (
+    r"(?:(?:[ \t]?:[ \t]?|(?<=\w)[ \t])&?(?:'static )?[A-Za-z][\w.<>\[\]?]{0,24}(?=[ \t]{0,3}=)"
+    r"|[ \t]\([\w ,-]{1,24}\))"
+)
+_OPERATOR = r"""(?:=>|:{1,3}=|[?+.]=|={1,3}|\|{1,2}=?|\?\?=?|<-|->|\u2192|<<<|%3[ad]|[:,>]|\((?=["'`]))"""
+_GAP = (
+    rf"""(?P<gap>{_CLOSED}(?:,?\s{{0,40}}["'\\]{{0,4}}value["'\\]{{0,4}}[ \t]{{0,3}}[:=][ \t]{{0,3}}"""
+    rf"""|{_TYPE}?[ \t]{{0,24}}{_OPERATOR}[ \t]{{0,24}}(?:[|>][+-]?[ \t]{{0,3}}\n[ \t]{{1,24}}|(?<=>)\s{{1,24}}"""
+    rf"""|[\[(](?=["'`])|(?:%22|&quot;))?)|(?:[ \t]|\\\r?\n){{1,24}})"""
+)
 _VALUE = (
-    rf"""\\{{0,2}}["']?(?P<secret>(?<=")[^"\n]+(?=")|(?<=')[^'\n]+(?=')|[^\s"'`,;&|<>)\]}}]{{1,{_LONGEST_VALUE}}})"""
+    rf"""\\{{0,4}}["'`]?(?P<secret>(?<=")[^"\n]+(?=")|(?<=')[^'\n]+(?=')|[^\s"'`,;&|<>)\]}}]{{1,{_LONGEST_VALUE}}})"""
 )
 _BLANK = r"(?:[ \t]|\\\r?\n)"  # a command may continue on the next line
 _BLANKS = _BLANK + "{1,24}+"
@@ -150,7 +164,10 @@ RULES: tuple[Rule, ...] = (
         r"(?<![\w.-])(?P<secret>(?P<id>[MNO][A-Za-z0-9_-]{22,27})\.[A-Za-z0-9_-]{6,7}\.[A-Za-z0-9_-]{27,40})(?![\w.-])",
         clues=(".",),
         is_secret=credentials.is_discord_token,
-        must_match=("MTA1MjY0NjM2NjA1NjQ2MjM0" + ".GxYzAb." + "abcdefghijklmnopqrstuvwxyz0123456789AB",),
+        must_match=(
+            "MTA1MjY0NjM2NjA1NjQ2MjM0" + ".GxYzAb." + "abcdefghijklmnopqrstuvwxyz0123456789AB",
+            "DISCORD_BOT=NkX7c0Rz4uPq9LmT2vB5yWe1" + ".G5hJ2k." + "q3W8eR5tY1uI7oP2aS9dF4gH6jK0lZx",
+        ),
         must_not_match=(
             "MyVeryLongClassNameForTests.GxYzAb.someOtherVeryLongMethodNameInIt",
             "MTA1MjY0NjM2NjA1NjQ2MjM0.x.y",
@@ -203,12 +220,13 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "url-credentials",
-        r"""://(?P<secret>[\w.~%+-]{16,256})@""",
+        r"""://(?P<secret>[\w.~%+-]{16,256})(?::[\w-]{0,20})?@""",
         clues=("://",),
         is_secret=credentials.is_url_token,
         must_match=(
             "git clone https://4JuxiMH3JZwaEaCQtjhV" + "cyNTrlqm5gKONJ0v10BC@github.com/o/r.git",
             "pip install --index-url https://LWm7UxomaIMJ" + "0DjK0tXI@pypi.fury.io/acme/ x",
+            "git clone https://4JuxiMH3JZwaEaCQtjhV" + "cyNTrlqm5gKONJ0v10BC:x-oauth-basic@github.com/o/r.git",
         ),
         must_not_match=(
             "SENTRY_DSN=https://5f4dcc3b5aa765d61d8327deb882cf99@o123456.ingest.sentry.io/42",
@@ -218,7 +236,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "authorization-header",
-        r"""(?i)(?:(?<![a-z])authorization["'\\]{0,3}\s{0,3}[:=]\s{0,3}["'\\]{0,3}"""
+        r"""(?i)(?:(?<![a-z])authorization["'\\]{0,3}\s{0,3}(?:[:=]\s{0,3}["'\\]{0,3}|,\s{0,3}["'](?=\w))"""
         r"""(?:[a-z][\w.-]{1,30}[ \t]{1,3}(?=\S))?|\bbearer[ \t]{1,3})"""
         rf"""(?P<secret>(?:[^\s"'`,;\\]|,[ \t]?(?=[A-Za-z_]{{2,30}}=)){{1,{_LONGEST_VALUE}}})""",
         clues=("authorization", "bearer"),
@@ -345,6 +363,11 @@ RULES: tuple[Rule, ...] = (
             "AZURE_DEVOPS_EXT_PAT=" + "w7bhm55491hslrgkb91cj0frnjr90ov4bgnzs5ltxjkdj2vrdss8 x",
             "-H 'x-honeycomb-team: " + "pHIOcrmNMpfS01eIZGj5tb'",
             "curl -H 'X-Auth: " + "pHIOcrmNMpfS01eIZGj5tb' x",
+            "MAILER_API_KEY_EU_WEST=" + "k9JxQ27sLm4Zt8WcB1k9",
+            "api_keys: ['" + "k9JxQ27sLm4Zt8WcB1k9']",
+            'client.setApiKey("' + 'k9JxQ27sLm4Zt8WcB1k9")',
+            'acme_api_key            = "' + 'k9JxQ27sLm4Zt8WcB1k9"',
+            "GET /v1?key=" + "0b4c2939433dbf01a5e2bf0f552bd46d&q=1",
             "AccountKey=" + "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq==",
         ),
         must_not_match=(
@@ -374,6 +397,10 @@ RULES: tuple[Rule, ...] = (
             "kubectl annotate pod x checksum/secret=" + (_HEX40 * 2)[:64],
             "xcrun altool --apiKey A1B2C3D4E5 --apiIssuer 69a6de70-03db-47e3-e053-5b8c7c11a4d1",
             "service-key: svc-2024-a1",
+            "api_key_hash: 0b4c2939433dbf01a5e2bf0f552bd46d",
+            "TOKEN_ID=k9JxQ27sLm4Zt8WcB1k9",
+            "private_key: Ed25519PrivateKey | Ed448PrivateKey",
+            "isinstance(private_key, rsa.RSAPrivateKey)",
             "JWT_SECRET=super-secret-jwt-token-with-at-least-32-characters-long",
         ),
     ),
@@ -702,13 +729,15 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "key",
-        r"(?i)\b(?:(?:api|access|secret|private|license|auth|service|account|subscription)[ _-]?key|token|secret"
-        r"""|credential)s?\b(?:[^\n.:=]{0,40}?\s(?:is|was|to|be|are)\s{1,2}(?:now\s)?|\s{1,2})["'`]?(?P<secret>[^\s"'`,;()]{16,512})""",
+        r"(?i)(?P<name>key|token|secret|credential)s?(?:(?:(?!key|token|secret)[^\n.:=]){0,40}?\s(?:is|was|to|be|are)\s{1,2}(?:now\s)?"
+        r"""|\s{1,2})["'`]?(?P<secret>[^\s"'`,;()]{16,512})""",
         clues=("key", "token", "secret", "credential"),
         is_secret=credentials.is_spoken_token,
         must_match=(
             "my api key is " + "ivDTC3A0yaonMabbVbVLXJvxM2mYfHfQ",
             "the token is " + "ivDTC3A0yaonMabbVbVLXJvxM2mYfHfQ.",
+            "set ACME_API_KEY to " + "7bd064062743db3fb264607abbe3f7eb and rerun",
+            "[acme] using acme key " + "7bd064062743db3fb264607abbe3f7eb",
         ),
         must_not_match=(
             "the token is passed in the Authorization header",
@@ -716,7 +745,41 @@ RULES: tuple[Rule, ...] = (
             "api key is read from $API_KEY",
             "kubectl create token build-bot --duration=1h",
             "the cache key is 9f86d081884c7d659a2feaa0c55ad015",
+            "the key is 9f86d081884c7d659a2feaa0c55ad015",
+            "gpg: using EDDSA key 9FCEB02D0AE598E95DC970B74767F19372D61AF8",
             "vault kv get secret production/api/v2/database-credentials",
+        ),
+    ),
+    Rule(
+        "key",
+        rf"(?i)(?<![\w-])--(?:value|body|data|plaintext|secret-(?:string|value|data|binary))(?:=|{_BLANKS}){_VALUE}",
+        clues=("key", "token", "secret", "passw", "cred"),
+        is_secret=credentials.is_value_of_option,
+        must_match=(
+            "aws ssm put-parameter --name /x/acme-token --type SecureString --value "
+            + "7bd064062743db3fb264607abbe3f7eb",
+            "aws secretsmanager create-secret --name x --secret-string '" + "k9JxQ27sLm4Zt8WcB1k9'",
+        ),
+        must_not_match=(
+            "aws ssm put-parameter --name /x/commit --value 9fceb02d0ae598e95dc970b74767f19372d61af8",
+            'aws secretsmanager create-secret --name x --secret-string "$TOKEN"',
+            "curl --data @token.json https://x",
+        ),
+    ),
+    Rule(
+        "key",
+        rf"(?<![\w-])(?:echo|printf)(?:{_BLANKS}-[a-z]{{1,3}}|{_BLANKS}[\"']?%s[^\s|]{{0,8}})?{_BLANKS}[\"']?"
+        r"(?P<secret>[^\s\"'|$]{16,512})[\"']?[ \t]{0,3}\|(?=[^\n|]{0,120}?(?i:secret|token|passw|login|key))",
+        clues=("secret", "token", "passw", "login", "key"),
+        is_secret=credentials.is_random_literal,
+        must_match=(
+            "echo " + "7bd064062743db3fb264607abbe3f7eb | acme secrets set ACME_TOKEN",
+            "echo '" + "k9JxQ27sLm4Zt8WcB1k9' | docker login -u me --password-stdin",
+        ),
+        must_not_match=(
+            "echo $TOKEN_OF_THE_REGISTRY | docker login --password-stdin",
+            "echo 9fceb02d0ae598e95dc970b74767f19372d61af8 | cut -c1-7 | tee key",
+            "echo /etc/ssl/private/acme.key.2024.pem | xargs ssh-keygen -lf",
         ),
     ),
     Rule(
@@ -728,7 +791,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "high-entropy",
-        r"""\s*["']?(?P<secret>[A-Za-z0-9+/_=-]{20,512})["']?\s*""",
+        r"""\s*["']?(?P<secret>[A-Za-z0-9+/_-]{20,512}={0,3})["']?\s*""",
         is_secret=credentials.is_random,
         whole=True,
         must_match=(

@@ -24,4 +24,5 @@ SPOOL_SECONDS = 40.0  # for 150 MB
 FAILED = 0.0
 STARTS = 1.0  # servers, however many wait for one
 GUARD_RECALL = 95.0  # % of formatted tokens that the secret guard finds, at least
-FALSE_ALARMS = 0.2  # % of everyday commands
+ALONE = 97.0  # the same, of secrets that are the whole text
+FALSE_ALARMS = 0.1  # % of everyday commands

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import random
 import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from nudge.security.secrets import find_secret, redact
-from tests.bench import budgets, guard_samples
+from tests.bench import budgets, guard_samples, secret_corpus
 from tests.bench.report import Row
 from tests.harness import Machine
 from tests.unit.security.benign_corpus import BENIGN
 
 _TOKENS = 6  # of each kind
 _EVERYDAY = 6  # texts from each template
-_REPLAY = Path(__file__).parent / "data" / "replay.jsonl.gz"
 
 
 def recall(_machine: Machine) -> Iterator[Row]:
@@ -44,7 +40,29 @@ def recall(_machine: Machine) -> Iterator[Row]:
         yield Row("guard", f"tokens {name}", share, budgets.GUARD_RECALL, "%", f"{tries[name]} tokens", at_least=True)
     yield _false_alarms("false alarms", BENIGN)
     yield _false_alarms("false alarms, everyday commands", guard_samples.everyday(_EVERYDAY, source))
-    yield _false_alarms("false alarms, agents' commands", _agents_commands())
+    for half in (secret_corpus.OPEN, secret_corpus.HELD_OUT):
+        yield from _half(half)
+
+
+def _half(half: str) -> Iterator[Row]:
+    """What is found in one half of the corpus. Only misses of the open half are shown."""
+    samples = {"alone": list(secret_corpus.alone(half)), "in text": list(secret_corpus.in_text(half))}
+    missed = {where: [each for each in tried if find_secret(each.text) is None] for where, tried in samples.items()}
+    samples["on disk"] = samples["in text"]
+    missed["on disk"] = [
+        each
+        for number, each in enumerate(samples["on disk"])
+        if secret_corpus.is_readable(each.secret, secret_corpus.on_disk(each, number))
+    ]
+    if half == secret_corpus.OPEN:
+        shown = sorted({each.text for tried in missed.values() for each in tried})
+        print(f"guard: missed in the open half: {shown or 'none'}", file=sys.stderr)
+    for where, tried in samples.items():
+        share = 100 - 100 * len(missed[where]) / len(tried)
+        wanted = budgets.ALONE if where == "alone" else budgets.GUARD_RECALL
+        yield Row("guard", f"{half} half, {where}", share, wanted, "%", f"{len(tried)} texts", at_least=True)
+    benign = secret_corpus.everyday(half) + secret_corpus.agents_commands(half)
+    yield _false_alarms(f"{half} half, false alarms", benign, shown=half == secret_corpus.OPEN)
 
 
 def _in_context(source: random.Random) -> Iterator[Row]:
@@ -58,15 +76,8 @@ def _in_context(source: random.Random) -> Iterator[Row]:
     yield Row("guard", "credentials in context", share, budgets.GUARD_RECALL, "%", f"{len(texts)} texts", at_least=True)
 
 
-def _agents_commands() -> list[str]:
-    """The commands of 135 real runs of an agent."""
-    with gzip.open(_REPLAY, "rt", encoding="utf-8") as lines:
-        events = [json.loads(line) for line in lines]
-    return [event["tool_input"]["command"] for event in events if event.get("tool_name") == "Bash"]
-
-
-def _false_alarms(name: str, texts: Sequence[str]) -> Row:
+def _false_alarms(name: str, texts: Sequence[str], *, shown: bool = True) -> Row:
     alarms = [text for text in texts if find_secret(text) is not None]
-    for text in alarms:
+    for text in alarms if shown else ():
         print(f"guard: {find_secret(text)} in {text[:200]!r}", file=sys.stderr)
     return Row("guard", name, 100 * len(alarms) / len(texts), budgets.FALSE_ALARMS, "%", f"{len(texts)} texts")

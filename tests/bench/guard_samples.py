@@ -1,7 +1,8 @@
 """Made-up tokens in the published formats of their vendors, and the places where tokens are seen.
 
 `{A36}` stands for 36 random letters and digits, `h` for hex digits, `U` for capital letters and digits, `l` for small
-letters and digits, `w` for letters, digits, `_` and `-`, `b` for base64, `d` for digits, `u` for a UUID.
+letters and digits, `w` for letters, digits, `_` and `-`, `b` for base64, `d` for digits, `H` for capital hex digits,
+`u` for a UUID.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ _SETS = {
     "b": string.ascii_letters + string.digits + "+/",
     "d": string.digits,
     "a": string.ascii_letters,
+    "H": _HEX.upper(),
 }
 
 FORMATS = """
@@ -412,8 +414,13 @@ def contexts() -> list[str]:
 
 def everyday(each: int, source: random.Random) -> list[str]:
     """Everyday commands, lines of configuration and sentences without a credential."""
+    return fill(_EVERYDAY.read_text(encoding="utf-8").splitlines(), each, source)
+
+
+def fill(templates: list[str], each: int, source: random.Random) -> list[str]:
+    """Texts from templates, with made-up names, numbers and random digits."""
     texts = []
-    for template in _EVERYDAY.read_text(encoding="utf-8").splitlines():
+    for template in templates:
         for _ in range(each):
             fillings = {
                 "@w@": source.choice(_WORDS.split()),
@@ -442,4 +449,4 @@ def make(template: str, source: random.Random) -> str:
             return "-".join("".join(source.choices(_HEX, k=size)) for size in (8, 4, 4, 4, 12))
         return "".join(source.choices(_SETS[match[1]], k=int(match[2])))
 
-    return re.sub(r"\{(?:([AhUlwbda])(\d+)|(u))\}", part, template)
+    return re.sub(r"\{(?:([AhUlwbdaH])(\d+)|(u))\}", part, template)

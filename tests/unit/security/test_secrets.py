@@ -15,7 +15,7 @@ from nudge import limits
 from nudge.security import secrets
 from nudge.security.rules import RULES, Rule
 from nudge.security.secrets import find_secret, find_tokens, redact
-from tests.bench import guard_samples
+from tests.bench import guard_samples, secret_corpus
 
 from .benign_corpus import BENIGN, NOT_TOKENS, SHA1
 from .hostile_corpus import ALNUM, AWS_SECRET, HEX, HOSTILE, LONG, jwt, pem
@@ -261,6 +261,92 @@ def test_a_credential_without_a_format_is_found_by_its_place() -> None:
     """Headers, cookies, variables, sentences, files and commands show that a value is a credential."""
     texts = [guard_samples.make(template, random.Random(template)) for template in guard_samples.contexts()]
     assert [text for text in texts if find_secret(text) is None or redact(text) == text] == []
+
+
+@pytest.mark.parametrize("half", [secret_corpus.OPEN, secret_corpus.HELD_OUT])
+def test_a_secret_of_any_vendor_is_found_by_the_name_before_it(half: str) -> None:
+    """In JSON, YAML, shell lines, headers, URLs, logs and code the name says that a random value is a secret: 95 of a
+    hundred are found, and are not in what a hook writes; 97 of a hundred with nothing around them."""
+    alone, in_text = list(secret_corpus.alone(half)), list(secret_corpus.in_text(half))[::4]
+    readable = [
+        each
+        for number, each in enumerate(in_text)
+        if secret_corpus.is_readable(each.secret, secret_corpus.on_disk(each, number))
+    ]
+    assert sum(find_secret(each.text) is None for each in alone) <= 0.03 * len(alone)
+    assert sum(find_secret(each.text) is None for each in in_text) <= 0.05 * len(in_text)
+    assert len(readable) <= 0.05 * len(in_text)
+
+
+@pytest.mark.parametrize("half", [secret_corpus.OPEN, secret_corpus.HELD_OUT])
+def test_of_a_thousand_everyday_texts_at_most_one_is_refused(half: str) -> None:
+    """Commands of agents, digests, ids, paths, code and sentences about keys are no secrets."""
+    texts = secret_corpus.everyday(half) + secret_corpus.agents_commands(half)
+    assert sum(find_secret(text) is not None for text in texts) <= len(texts) // 1000
+
+
+KNOWN = {
+    "dynatrace": "dt0c01." + LONG[:24] + "." + LONG,
+    "fly": "fo1_" + LONG[:43],
+    "cloudflare-ca": "v1.0-" + HEX[:24] + "-" + (HEX * 5)[:146],
+    "launchdarkly": "api-" + UUID,
+    "zoho": "1000." + HEX[:32] + "." + HEX[:32],
+    "mapbox": "sk.eyJ" + (ALNUM * 3)[:60] + "." + ALNUM[:22],
+    "zapier": "https://hooks.zapier.com/hooks/standard/1234567/" + HEX[:32],
+    "newrelic": HEX[:32] + "FFFFNRAL",
+    "pulumi": "pul-" + (HEX * 2)[:40],
+    "square": "EAAA" + LONG[:30],
+    "figma": "figp_" + LONG[:40],
+    "terraform": "Ab1Cd2Ef3Gh4Ij" + ".atlasv1." + LONG[:60],
+    "aws": "A3T" + "X7Q2M9K4B8N1C5V0Z",
+    "artifactory": "AKCp8" + (ALNUM * 3)[:64],
+    "discord": "NkX7c0Rz4uPq9LmT2vB5yWe1" + ".G5hJ2k." + "q3W8eR5tY1uI7oP2aS9dF4gH6jK",
+    "hex": HEX[:32],
+    "base62": ALNUM,
+}
+
+
+@pytest.mark.parametrize("secret", KNOWN.values(), ids=KNOWN)
+@pytest.mark.parametrize(
+    "place",
+    [
+        'acmeKey: "{}"',
+        "ACME_API_TOKEN={}",
+        '{{"acme": {{"api_token": "{}"}}}}',
+        "acme_secret: {}",
+        "X-Acme-Token: {}",
+        "https://api.acme.dev/v1?api_key={}&v=2",
+        'os.Setenv("ACME_TOKEN", "{}")',
+        "<acmeToken>{}</acmeToken>",
+        "- name: ACME_TOKEN\n  value: {}",
+    ],
+)
+def test_name_then_key_then_value(place: str, secret: str) -> None:
+    """A vendor's name with a key word, then the value, whatever is between them."""
+    text = place.format(secret)
+    assert find_secret(text) is not None
+    assert secret[-12:] not in redact(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "alias pwd='pwd -P && ls2'",
+        "alias pwd='print -P %~'",
+        "tool --password PATH",
+        "tool --password DOMAIN/USER",
+        "secretsdump.py -no-pass DOMAIN/USER@HOST",
+        "smbclient.py -no-pass ACME/guest@fs12.acme.local",
+        "aws secretsmanager describe-secret --secret-id arn:aws:secretsmanager:eu-west-1:1234:secret:app/db-Ab1dEf",
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+        "git config user.signingkey 4AEE18F83AFDEB23",
+        "HEROKU_SLUG_COMMIT=9fceb02d0ae598e95dc970b74767f19372d61af8",
+        'let api_key = std::env::var("ACME_API_KEY")?;',
+    ],
+)
+def test_an_alias_a_metavariable_and_an_option_without_a_value_are_no_secrets(text: str) -> None:
+    """Nor are the ids of keys and the names of secrets; records keep them too."""
+    assert find_secret(text) is None and redact(text) == text
 
 
 def test_everyday_commands_raise_no_alarm() -> None:
