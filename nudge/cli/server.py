@@ -324,6 +324,8 @@ def _hints_outcome(forget: bool, result: Mapping[str, Any]) -> str:
         return f"{output.count(result['forgotten'], 'hint')} forgotten{stay}"
     if forget:
         return "the session's hints are forgotten"
+    if lost := result.get("lost"):
+        return f"{output.count(lost, 'hint')} in its memory {'is' if lost == 1 else 'are'} gone"
     if config.load_or_default()[0].session_grace:
         return "hints stay for the session"
     return "the session ends with its last process (NUDGE_SESSION_GRACE=0)"

@@ -56,7 +56,10 @@ class Endpoint:
 
 def read(directory: str) -> Endpoint | None:
     """Return the published endpoint; None when there is none, or the file could have been written by another user."""
-    raw = files.read_owned(os.path.join(directory, paths.ENDPOINT))
+    path = os.path.join(directory, paths.ENDPOINT)
+    raw = files.read_owned(path)
+    if raw is None:
+        return _read_link(path)
     try:
         fields = thin_json.loads(raw or b"null")
     except ValueError:
@@ -75,7 +78,52 @@ def read_older(directory: str) -> Endpoint | None:
 
 
 def publish(directory: str, endpoint: Endpoint) -> None:
-    files.replace(os.path.join(directory, paths.ENDPOINT), thin_json.dumps(endpoint.to_wire()).encode())
+    """Write the endpoint file; on a full disk a link instead, which needs no room. Raises StorageFailed."""
+    path = os.path.join(directory, paths.ENDPOINT)
+    try:
+        files.replace(path, thin_json.dumps(endpoint.to_wire()).encode())
+    except StorageFailed as error:
+        try:
+            _write_link(path, endpoint)
+        except OSError:
+            raise error from None
+
+
+def is_complete(directory: str) -> bool:
+    """Whether the endpoint is in the file with all of its fields, not in a link."""
+    return not os.path.islink(os.path.join(directory, paths.ENDPOINT))
+
+
+# A full disk has no room for a file's content, but file systems keep the target of a short link beside its name:
+# up to 59 bytes on ext4, 127 on tmpfs. The target names no file; it is the essence of an endpoint.
+
+
+def _write_link(path: str, endpoint: Endpoint) -> None:
+    fields = (endpoint.pid, endpoint.port, endpoint.wire_port, endpoint.generation, endpoint.version, endpoint.state)
+    temporary = f"{path}.{os.getpid()}.{os.urandom(4).hex()}"
+    os.symlink(",".join("" if field is None else str(field) for field in fields), temporary)
+    try:
+        os.replace(temporary, path)
+    except OSError:
+        os.unlink(temporary)
+        raise
+
+
+def _read_link(path: str) -> Endpoint | None:
+    try:
+        if sys.platform != "win32" and os.lstat(path).st_uid != os.getuid():
+            return None
+        pid, port, wire_port, generation, version, state = os.readlink(path).split(",")
+        ports = [int(number) if number else None for number in (port, wire_port)]
+        socket = socket_path(os.path.dirname(path), generation) if state == READY and not wire_port else None
+        return Endpoint(int(pid), ports[0], socket, "", generation, version, state, wire_port=ports[1])
+    except (OSError, ValueError):
+        return None
+
+
+def socket_path(directory: str, generation: str) -> str:
+    """Return the path of the private socket of the server of this generation."""
+    return os.path.join(directory, f"s-{generation}.sock")
 
 
 def announce(started: str, version: str, *, port: int | None = None) -> Endpoint:

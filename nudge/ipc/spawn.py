@@ -123,7 +123,7 @@ def has_just_started(directory: str, published: Endpoint) -> bool:
     """Whether a server that did not answer in time has just started and is not suspended: on a busy machine its first
     calls may take longer, so they are sent again."""
     try:
-        age = time.time() - os.stat(os.path.join(directory, paths.ENDPOINT)).st_mtime
+        age = time.time() - os.lstat(os.path.join(directory, paths.ENDPOINT)).st_mtime
     except OSError:
         return False
     return 0.0 <= age < limits.START_TIMEOUT and not holder.is_suspended(published.pid)

@@ -155,9 +155,8 @@ class Primary:
 
     async def _open_servers(self, mcp: McpServer) -> None:
         """Listen and publish the endpoint: from here on CLI, hooks, PROXYs and HTTP are answered."""
-        endpoint.ensure_token(self._directory)
         self._token()
-        path = os.path.join(self._directory, f"s-{self._announced.generation}.sock")
+        path = endpoint.socket_path(self._directory, self._announced.generation)
         if len(os.fsencode(path)) <= _SOCKET_PATH_MOST and sys.platform != "win32":
             self._remove_old_sockets()
             await self._wire.listen_unix(path)
@@ -255,6 +254,7 @@ class Primary:
             try:
                 self._confirm_role()
                 await self._republish_endpoint()
+                self._write_log()
                 if boot_seconds() - beat >= limits.HEARTBEAT:
                     beat = boot_seconds()
                     await self._app.tick()
@@ -267,15 +267,24 @@ class Primary:
             self._leave_if_idle()
 
     async def _republish_endpoint(self) -> None:
-        """Create the endpoint file and the socket again if they were removed."""
+        """Create the endpoint file and the socket again if they were removed, and the file if there was no room for
+        it."""
         if self._lock is None:
             return
         published = endpoint.read(self._directory)
-        if published is None or published.generation != self._announced.generation:
+        is_ours = published is not None and published.generation == self._announced.generation
+        if not is_ours or not endpoint.is_complete(self._directory):
             endpoint.publish(self._directory, self._announced)
         path = self._announced.socket
         if path and not os.path.exists(path):
             await self._wire.listen_unix(path)
+
+    def _write_log(self) -> None:
+        """Keep the session on the disk from now on, if there was no room for its log at the start and there is now."""
+        if self._app.write_log():
+            with contextlib.suppress(StorageFailed):
+                config.store(self._directory, self._app.session.id, self._settings.session)
+            _log.warning("there is room for changes.log again; hints are kept in it")
 
     def _leave_if_idle(self) -> None:
         if self._owner == CLIENT and os.getppid() != self._parent:
@@ -318,11 +327,14 @@ class Primary:
                 f"the server (pid {os.getpid()}) lives inside {client} and ends with it; "
                 "end it anyway with: nudge stop --force"
             )
+        self._write_log()
         self._forget = forget
         self._loop.call_later(0.01, self._start_leaving, "stop")
         # Without a log, the hints are in memory only, or in a file of a newer version that nobody has counted.
         is_counted = forget and self._app.session.log is not None
         counts = count_ended_hints(self._app.session)._asdict() if is_counted else {}
+        if not forget and self._app.session.log is None:
+            counts = {"lost": len(self._app.session.store)}
         return {"stopping": True, "pid": os.getpid(), **counts}
 
     async def _leave(self) -> bool:
@@ -410,6 +422,8 @@ class Primary:
     def _close_session(self, session: Session, *, was_used: bool) -> None:
         """Close the change log. A client that only checked that the server starts (`claude mcp list`) neither begins
         nor prolongs a session."""
+        if session.store.hints():
+            self._write_log()
         if session.log is None:
             return
         if was_used:

@@ -116,6 +116,9 @@ class Database:
 
     def _open_reader(self) -> sqlite3.Connection:
         connection = open_readonly(self.path, limits.BUSY_TIMEOUT)
+        if self.reason is not None and migrations.read_version(connection) == 0:  # it could not be created
+            connection.close()
+            raise StorageFailed(self.reason)
         connection.execute(f"PRAGMA cache_size = -{limits.READER_CACHE_BYTES // limits.KIB}")
         return connection
 

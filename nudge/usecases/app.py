@@ -104,11 +104,12 @@ class App:
         """When sessions were last seen, and what they did since they updated their attempts."""
         self.calls = 0
         self.last_error: str | None = None
-        self.directory = None if session.log is None else os.path.dirname(session.log.path)
+        self.directory: str | None
         """The runtime directory; None when it cannot be written."""
+        self._previous: PreviousSession
+        self._use_directory()
         self.exporting = asyncio.Lock()
         """Held by the large export that is being written: others read the database at the same time."""
-        self._previous = PreviousSession(self.directory)
         self._answers = Answers()
         """Of writes that are not answered from the change log."""
         self._running: dict[str, _RunningWrite] = {}
@@ -226,6 +227,17 @@ class App:
 
     def now(self) -> float:
         return self.session.clock.now()
+
+    def _use_directory(self) -> None:
+        self.directory = None if self.session.log is None else os.path.dirname(self.session.log.path)
+        self._previous = PreviousSession(self.directory)
+
+    def write_log(self) -> bool:
+        """Write the change log that there was no room for; return whether that succeeded now."""
+        is_written = self.session.log is None and self.session.write_log()
+        if is_written:
+            self._use_directory()
+        return is_written
 
     def require_directory(self) -> str:
         if self.directory is None:
@@ -488,10 +500,12 @@ class StatusResult(Result):
 
 
 class StopResult(Result):
-    """With `forget`, also how many hints are forgotten and how many stay until they expire."""
+    """With `forget`, also how many hints are forgotten and how many stay until they expire; `lost` are those that were
+    in memory only."""
 
     stopping: bool
     pid: int
+    lost: int = 0
     forgotten: int = 0
     kept: int = 0
 

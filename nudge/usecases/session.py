@@ -99,6 +99,20 @@ class Session:
     settings: Settings = field(default_factory=lambda: Settings({}))
     began_here: bool = False
     """Whether this process began it, with no hints of an older one."""
+    unwritten_log: str | None = None
+    """The path of a change log for which there was no room."""
+
+    def write_log(self) -> bool:
+        """Write the change log that there was no room for; return whether that succeeded now."""
+        path = self.unwritten_log
+        if path is None or os.path.lexists(path):
+            return False
+        try:
+            self.log = ChangeLog.create(path, self.header(), self.records())
+        except StorageFailed:
+            return False
+        self.unwritten_log = self.warning = None
+        return True
 
     @property
     def id(self) -> str:
@@ -175,6 +189,7 @@ def _open_session(directory: str, source: Sources, is_successor: bool) -> Sessio
             return session
         return _attach_log(directory, source, session, contents, is_successor)
     except StorageFailed as error:
+        session.unwritten_log = path if contents is None else None
         return _keep_in_memory(session, error)
 
 
