@@ -271,6 +271,9 @@ MAX_RETENTION_DAYS = 36_500
 # Notes
 MAX_NOTE_ID = 10**18 - 1
 MAX_TITLE_BYTES = 512
+FOREIGN_READ_TIMEOUT = 2.0  # seconds of one statement that reads somebody else's database: it may block other writes
+RESTORE_READ_TIMEOUT = 300.0  # seconds of one statement that checks a backup; no server waits for it
+LONGEST_FOREIGN_VALUE = MIB  # of a value in somebody else's database
 MAX_NOTE_BYTES = 64 * KIB  # of the content
 MAX_NAMESPACE_BYTES = 512
 MAX_NOTE_TAGS = 50

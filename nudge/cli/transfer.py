@@ -26,7 +26,7 @@ from nudge.text import escape
 from nudge.usecases.visibility import visible_here
 
 FORMATS = ("claude", "chatgpt", "slack")
-_OUTCOMES = ("created", "updated", "unchanged", "expired", "forgotten", "conflicts", "refused", "links")
+_OUTCOMES = ("created", "updated", "unchanged", "expired", "forgotten", "conflicts", "refused", "links", "invalid")
 _ERRORS_SHOWN = 10
 
 _target_namespace_option = params.namespace_option(
@@ -412,9 +412,16 @@ def sync_notes(invocation: Invocation, file: str, direction: str | None, dry_run
         result = invocation.call("nudge.memory_sync", fields)
     lines = [f"{word}: {_note_counts(result[word])}" for word in ("pulled", "pushed") if result[word] is not None]
     console.result(result, lines if dry_run else map(console.styler.done, lines))
-    if dry_run and not console.as_json:
-        console.note("nothing was changed (--dry-run)")
+    if not console.as_json:
+        for error in result.get("errors", ()):  # an older server names none
+            console.note(escape(f"left out of {error['from']}: {_row_name(error)}: {error['error']}"))
+        if dry_run:
+            console.note("nothing was changed (--dry-run)")
     return EXIT_OK
+
+
+def _row_name(error: Mapping[str, Any]) -> str:
+    return f"m{error['id']}" if "id" in error else f"a link of m{error['link']}"
 
 
 @verb(

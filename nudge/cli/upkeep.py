@@ -418,11 +418,14 @@ def restore(invocation: Invocation, file: str, yes: bool) -> int:
         console.note("nothing was changed")
         return EXIT_REFUSED
     stopped = _stop_server(invocation)
-    result = {"path": path, **contents, "kept": owned_files.restore_backup(path), "stopped": stopped}
+    restored = owned_files.restore_backup(path)
+    result = {"path": path, **contents, "kept": restored.kept, "stopped": stopped, "left_out": restored.left_out.rows}
     lines = [console.styler.done(f"restored {summary} from {escape(path)}")]
     lines += [f"  the previous history: {escape(str(result['kept']))}"] if result["kept"] else []
     lines += ["  the server was stopped; the next command starts one"] if stopped else []
     console.result(result, lines)
+    for line in restored.left_out.lines():
+        console.note(escape(line))
     return EXIT_OK
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from shlex import quote
 
@@ -17,6 +17,7 @@ from nudge.locks import OwnerLock, is_free
 from nudge.storage import spool
 from nudge.storage.changelog import LogContents, damaged_copies, read_log
 from nudge.storage.database_files import damage_fix, latest_backup
+from nudge.storage.schema import find_foreign
 from nudge.storage.sqlite import DatabaseDamaged, check, open_readonly, open_writable, scrub
 from nudge.text import format_size, format_span
 
@@ -130,12 +131,16 @@ def _integrity(path: str) -> Finding:
     try:
         with closing(open_readonly(path, limits.BUSY_TIMEOUT)) as connection:
             problems = check(connection)
+            foreign = find_foreign(connection) if not problems else []
     except DatabaseDamaged as error:
-        problems = [error.message]
+        problems, foreign = [error.message], []
     except NudgeError as error:
         return fail(_HISTORY, f"{path} cannot be read: {error.message}", f"ls -l {quote(path)}")
     if problems:
         return _damage(path, problems[0])
+    if foreign:
+        message = f"{path} has objects that Nudge did not make, which may run with its statements: {', '.join(foreign)}"
+        return warn(_HISTORY, message, f"nudge stop; sqlite3 {quote(path)} {quote(_drop(foreign))}")
     return ok(_HISTORY, f"intact, {format_size(os.path.getsize(path))}")
 
 
@@ -159,10 +164,16 @@ def _restore(backup: str) -> Repair:
 
         if not is_free(paths.lock_file()):
             Client(autostart=False).call("nudge.stop", {"force": False, "forget": False}, start=False)
-        damaged_copy = restore_backup(backup)
-        return f"restored {backup}; the damaged history is kept: {damaged_copy}"
+        restored = restore_backup(backup)
+        done = f"restored {backup}; the damaged history is kept: {restored.kept}"
+        return "; ".join([done, *restored.left_out.lines()])
 
     return repair
+
+
+def _drop(objects: Iterable[str]) -> str:
+    pairs = (one.split(" ", 1) for one in objects)
+    return "; ".join(f'DROP {kind} "{name}"' for kind, name in pairs)
 
 
 def _write_ahead_log(path: str) -> Finding:

@@ -11,7 +11,7 @@ from itertools import groupby, islice
 from typing import Any
 
 from nudge import limits
-from nudge.errors import NotFound
+from nudge.errors import Invalid, NotFound
 from nudge.memories import store
 from nudge.memories.note import LONG, Draft, Lifetimes, Note, rfc3339
 from nudge.memories.retrieval import Words
@@ -20,10 +20,15 @@ from nudge.words import split_words, stem
 
 _TIMES = ("created_at", "updated_at", "last_accessed_at", "expires_at")
 _EVERY_NOTE = NoteFilter()
-_ARCHIVED = """(SELECT id, namespace, note, archived_at, archive_reason, NULL AS expires_at,
+_SOUND = """(SELECT id, namespace, archived_at, archive_reason,
+    CASE WHEN json_valid(note) AND json_type(note, '$.title') = 'text' AND json_type(note, '$.content') = 'text'
+        AND json_type(note, '$.tags') = 'array' THEN note
+    ELSE json_object('id', id, 'title', '(damaged) ' || title, 'content', '', 'tags', json('[]')) END AS note
+    FROM archived_notes)"""
+_ARCHIVED = f"""(SELECT id, namespace, note, archived_at, archive_reason, NULL AS expires_at,
     json_extract(note, '$.tier') AS tier, json_extract(note, '$.kind') AS kind, json_extract(note, '$.tags') AS tags,
     json_extract(note, '$.priority') AS priority, json_extract(note, '$.updated_at') AS updated_at
-    FROM archived_notes) n"""
+    FROM {_SOUND}) n"""
 """Archived notes with the columns that a filter needs; an expired one is meant too."""
 _DRAFT = ("title", "content", "namespace", "tier", "kind", "priority", "confidence", "source", "metadata", "origin")
 
@@ -115,8 +120,13 @@ def restore(connection: SqlConnection, note_id: int, now: float, lifetimes: Life
     row = connection.execute("SELECT note FROM archived_notes WHERE id = ?", (note_id,)).fetchone()
     if row is None:
         raise NotFound(f"there is no note m{note_id} in the archive", id=note_id)
-    fields = json.loads(row[0])
-    draft = Draft(**{name: fields[name] for name in _DRAFT}, tags=tuple(fields["tags"]))
+    try:
+        fields = json.loads(row[0])
+        draft = Draft(**{name: fields[name] for name in _DRAFT}, tags=tuple(fields["tags"]))
+    except (KeyError, TypeError, ValueError):
+        raise Invalid(
+            f"m{note_id} is damaged and cannot be restored; delete it with: nudge memory archive purge"
+        ) from None
     store.refuse_taken_title(connection, draft, now)
     note = store.insert(
         connection,

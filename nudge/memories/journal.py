@@ -84,7 +84,7 @@ class AttemptFilter:
 
 def get(connection: SqlConnection, attempt_id: int) -> Attempt:
     note = next(store.select(connection, f"n.id = ? AND n.kind = '{ATTEMPT}'", (attempt_id,)), None)
-    if note is None or not note.draft.metadata.get("session_id"):
+    if note is None or note.damage is not None or not note.draft.metadata.get("session_id"):
         raise NotFound(f"there is no attempt m{attempt_id}", id=attempt_id)
     return Attempt(note)
 
@@ -156,7 +156,7 @@ class _Tally:
 
 
 def _attempts(notes: Iterable[Note]) -> list[Attempt]:
-    return [Attempt(note) for note in notes]
+    return [Attempt(note) for note in notes if note.damage is None]
 
 
 # Writing

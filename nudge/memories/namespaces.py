@@ -15,6 +15,8 @@ from nudge.memories.note import GLOBAL, TIERS
 from nudge.memories.store import LIVE, SqlConnection, placeholders
 from nudge.text import quote_name
 
+_DAMAGED = "(damaged)"
+
 
 def names(connection: SqlConnection) -> list[str]:
     """Return every namespace that has notes, including archived ones. The query makes one step in an index for each
@@ -26,7 +28,7 @@ def names(connection: SqlConnection) -> list[str]:
             f" SELECT (SELECT min(namespace) FROM {table} WHERE namespace > name) FROM names WHERE name IS NOT NULL)"
             " SELECT name FROM names WHERE name IS NOT NULL"
         )
-        namespaces.update(row[0] for row in rows)
+        namespaces.update(row[0] for row in rows if isinstance(row[0], str))  # of a damaged row anything
     return sorted(namespaces)
 
 
@@ -73,7 +75,7 @@ def counts(connection: SqlConnection, now: float, hidden: Sequence[str] = ()) ->
         " GROUP BY n.namespace ORDER BY 2 DESC, 1",
         (now, *hidden),
     )
-    return [{"namespace": namespace, "count": count} for namespace, count in rows]
+    return [{"namespace": name if isinstance(name, str) else _DAMAGED, "count": count} for name, count in rows]
 
 
 def stats(connection: SqlConnection, now: float, hidden: Sequence[str]) -> dict[str, Any]:

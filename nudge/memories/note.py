@@ -108,6 +108,8 @@ class Note:
     updated_at: float
     last_accessed_at: float | None
     expires_at: float | None
+    damage: str | None = None
+    """Why its row cannot be read; then the other fields are what can, with defaults for the rest."""
 
     def to_wire(self, score: float | None = None) -> dict[str, Any]:
         """The form for every interface. Fields without a value are left out, to save a model's tokens."""
@@ -118,6 +120,7 @@ class Note:
             "metadata": dict(draft.metadata),
             "origin": dict(draft.origin),
             "score": None if score is None else round(score, 3),
+            "damaged": self.damage,
         }
         return {
             "id": self.id,

@@ -34,7 +34,7 @@ from nudge.memories.retrieval import (
     titles_about,
     words_in,
 )
-from nudge.memories.store import LIVE, NoteFilter, SqlConnection, find_winners, get_many, placeholders
+from nudge.memories.store import LIVE, SOUND, NoteFilter, SqlConnection, find_winners, get_many, placeholders
 from nudge.words import STOP_WORDS, content_words
 
 COMPONENTS = (
@@ -209,7 +209,8 @@ def similar_titles(connection: SqlConnection, note: Note, now: float) -> list[in
 
 
 def _ranked(connection: SqlConnection, words: Words, where: NoteFilter, limit: int, now: float) -> list[Match]:
-    condition = Condition(*where.where(now), where.namespaces, columns=_FACTOR_COLUMNS)
+    parts, values = where.where(now)
+    condition = Condition([*parts, SOUND], values, where.namespaces, columns=_FACTOR_COLUMNS)
     matches = best_matches(connection, words, condition, limit=max(_RERANKED, limit))
     if not matches:
         return []

@@ -16,17 +16,21 @@ from typing import Any
 
 from nudge import limits
 from nudge.errors import Conflict, Invalid, NotFound
-from nudge.memories.note import ATTEMPT, LONG, MID, SHORT, TIERS, Draft, Lifetimes, Note, rfc3339, tier_of_kind
+from nudge.memories.note import ATTEMPT, GLOBAL, LONG, MID, SHORT, TIERS, Draft, Lifetimes, Note, rfc3339, tier_of_kind
+from nudge.memories.note_rows import COLUMNS, all_fields, read_note, stored_values
 from nudge.memories.retrieval import Words
 from nudge.passages import index_passages
 
-_COLUMNS = (
-    "n.id, n.uid, n.tier, n.namespace, n.kind, n.title, n.content, n.tags, n.priority, n.confidence, n.source, "
-    "n.access_count, n.created_at, n.updated_at, n.last_accessed_at, n.expires_at, n.metadata, n.origin"
-)
 LIVE = "(n.expires_at IS NULL OR n.expires_at > ?)"
-OPEN = f"(n.kind = '{ATTEMPT}' AND n.attempt_session IS NOT NULL AND n.attempt_outcome IS NULL)"
+OPEN = (
+    f"(n.kind = '{ATTEMPT}' AND json_valid(n.metadata) AND n.attempt_session IS NOT NULL AND n.attempt_outcome IS NULL)"
+)
 """An attempt without an outcome: only the journal may change, move or count it."""
+SOUND = (
+    "(typeof(n.priority) = 'integer' AND typeof(n.access_count) = 'integer' AND typeof(n.updated_at) = 'real'"
+    " AND n.confidence BETWEEN 0 AND 1 AND typeof(n.expires_at) IN ('null', 'real'))"
+)
+"""What a note can be scored by. A damaged note is listed, but not recalled."""
 _MOST_SUPERSEDED = 8  # notes that supersede one another in a row
 _PRIORITY_EVERY = 10  # recalls that raise the priority by one
 
@@ -149,7 +153,7 @@ def insert(
         (
             note_id,
             uid or os.urandom(12).hex(),
-            *_stored(draft),
+            *stored_values(draft),
             access_count,
             now if created_at is None else created_at,
             now if updated_at is None else updated_at,
@@ -169,6 +173,8 @@ def update(
     tier to its own, unless one of both is named. Raises NotFound, or Conflict for an open attempt or a taken title."""
     note = get(connection, note_id, now)
     refuse_open_attempts(connection, [note_id])
+    if note.damage is not None:
+        raise Invalid(f"m{note_id} is damaged ({note.damage}); delete it, and store it anew")
     fields = {name: value for name, value in changes.items() if name != "expires_at"}
     draft = replace(note.draft, **fields)
     if draft.kind != note.draft.kind and not {"tier", "expires_at"} & changes.keys():
@@ -239,7 +245,7 @@ def archive_notes(connection: SqlConnection, notes: Iterable[Note], reason: str,
     rows = [
         (
             *(note.id, note.uid, note.draft.namespace, note.draft.title),
-            json.dumps({**_fields(note), "links": link_rows(connection, note.id)}, ensure_ascii=False),
+            json.dumps({**all_fields(note), "links": link_rows(connection, note.id)}, ensure_ascii=False),
             *(now, reason),
         )
         for note in notes
@@ -343,27 +349,28 @@ def get(connection: SqlConnection, note_id: int, now: float) -> Note:
 
 def get_many(connection: SqlConnection, ids: Sequence[int], now: float) -> dict[int, Note]:
     """Return the notes that exist, by id."""
-    query = f"SELECT {_COLUMNS} FROM notes n WHERE n.id IN ({placeholders(ids)}) AND {LIVE}"
+    query = f"SELECT {COLUMNS} FROM notes n WHERE n.id IN ({placeholders(ids)}) AND {LIVE}"
     rows = connection.execute(query, (*ids, now))
-    return {note.id: note for note in map(_note, rows)}
+    return {note.id: note for note in map(read_note, rows)}
 
 
 def namespaces_of(connection: SqlConnection, ids: Sequence[int], *, archived: bool) -> list[tuple[int, str]]:
     """Return id and namespace of the notes that exist, or that are in the archive."""
     table = "archived_notes" if archived else "notes"
     query = f"SELECT id, namespace FROM {table} WHERE id IN ({placeholders(ids)})"
-    return connection.execute(query, tuple(ids)).fetchall()
+    rows = connection.execute(query, tuple(ids))
+    return [(note_id, namespace if isinstance(namespace, str) else GLOBAL) for note_id, namespace in rows]
 
 
 def list_notes(connection: SqlConnection, where: NoteFilter, limit: int, now: float, offset: int = 0) -> list[Note]:
     """Return notes by priority, the newest first among equals."""
     parts, values = where.where(now)
     rows = connection.execute(
-        f"SELECT {_COLUMNS} FROM notes n WHERE {' AND '.join(parts)}"
+        f"SELECT {COLUMNS} FROM notes n WHERE {' AND '.join(parts)}"
         " ORDER BY n.priority DESC, n.updated_at DESC, n.id DESC LIMIT ? OFFSET ?",
         (*values, limit, offset),
     )
-    return [_note(row) for row in rows]
+    return [read_note(row) for row in rows]
 
 
 def find_notes(connection: SqlConnection, where: NoteFilter, pattern: str | None, now: float) -> list[Note]:
@@ -373,16 +380,16 @@ def find_notes(connection: SqlConnection, where: NoteFilter, pattern: str | None
     if pattern is not None:
         parts.append("n.id IN (SELECT rowid FROM notes_fts WHERE notes_fts MATCH ?)")
         values.append(Words.parse(pattern, all_needed=True, field="pattern").expression())
-    rows = connection.execute(f"SELECT {_COLUMNS} FROM notes n WHERE {' AND '.join(parts)} ORDER BY n.id", values)
-    return [_note(row) for row in rows]
+    rows = connection.execute(f"SELECT {COLUMNS} FROM notes n WHERE {' AND '.join(parts)} ORDER BY n.id", values)
+    return [read_note(row) for row in rows]
 
 
 def find_expired(connection: SqlConnection, now: float, limit: int) -> list[Note]:
     """Return expired notes; no open attempts."""
     rows = connection.execute(
-        f"SELECT {_COLUMNS} FROM notes n WHERE n.expires_at <= ? AND NOT {OPEN} LIMIT ?", (now, limit)
+        f"SELECT {COLUMNS} FROM notes n WHERE n.expires_at <= ? AND NOT {OPEN} LIMIT ?", (now, limit)
     )
-    return [_note(row) for row in rows]
+    return [read_note(row) for row in rows]
 
 
 # Rows
@@ -390,7 +397,7 @@ def find_expired(connection: SqlConnection, now: float, limit: int) -> list[Note
 
 def select(connection: SqlConnection, condition: str, values: Sequence[Any]) -> Iterator[Note]:
     """Return the notes that meet an SQL condition on the table `n`, which may end with ORDER BY and LIMIT."""
-    return map(_note, connection.execute(f"SELECT {_COLUMNS} FROM notes n WHERE {condition}", values))
+    return map(read_note, connection.execute(f"SELECT {COLUMNS} FROM notes n WHERE {condition}", values))
 
 
 def find_by_uid(connection: SqlConnection, uid: str, now: float) -> Note | None:
@@ -401,10 +408,10 @@ def find_by_uid(connection: SqlConnection, uid: str, now: float) -> Note | None:
 def find_by_title(connection: SqlConnection, title: str, namespace: str) -> Note | None:
     """Return the note of this title, expired or not. Attempts may share a title and are left out."""
     row = connection.execute(
-        f"SELECT {_COLUMNS} FROM notes n WHERE n.title = ? AND n.namespace = ? AND n.kind <> '{ATTEMPT}'",
+        f"SELECT {COLUMNS} FROM notes n WHERE n.title = ? AND n.namespace = ? AND n.kind <> '{ATTEMPT}'",
         (title, namespace),
     ).fetchone()
-    return None if row is None else _note(row)
+    return None if row is None else read_note(row)
 
 
 def find_same_title(connection: SqlConnection, draft: Draft, now: float) -> Note | None:
@@ -439,56 +446,9 @@ def write(connection: SqlConnection, note_id: int, draft: Draft, now: float, exp
     connection.execute(
         "UPDATE notes SET tier = ?, namespace = ?, kind = ?, title = ?, content = ?, tags = ?, priority = ?,"
         " confidence = ?, source = ?, metadata = ?, origin = ?, updated_at = ?, expires_at = ? WHERE id = ?",
-        (*_stored(draft), now, expires_at, note_id),
+        (*stored_values(draft), now, expires_at, note_id),
     )
     index_passages(connection, note_id, draft.title, draft.content)
-
-
-def _stored(draft: Draft) -> tuple[Any, ...]:
-    return (
-        draft.tier,
-        draft.namespace,
-        draft.kind,
-        draft.title,
-        draft.content,
-        json.dumps(draft.tags, ensure_ascii=False),
-        draft.priority,
-        draft.confidence,
-        draft.source,
-        json.dumps(dict(draft.metadata), ensure_ascii=False),
-        json.dumps(dict(draft.origin), ensure_ascii=False),
-    )
-
-
-def _note(row: Sequence[Any]) -> Note:
-    draft = Draft(
-        title=row[5],
-        content=row[6],
-        namespace=row[3],
-        tier=row[2],
-        kind=row[4],
-        tags=tuple(json.loads(row[7])),
-        priority=row[8],
-        confidence=row[9],
-        source=row[10],
-        metadata=json.loads(row[16]),
-        origin=json.loads(row[17]),
-    )
-    return Note(row[0], row[1], draft, row[11], row[12], row[13], row[14], row[15])
-
-
-def _fields(note: Note) -> dict[str, Any]:
-    """Everything about a note, with times as numbers."""
-    return {
-        **note.to_wire(),
-        "uid": note.uid,
-        "metadata": dict(note.draft.metadata),
-        "origin": dict(note.draft.origin),
-        "created_at": note.created_at,
-        "updated_at": note.updated_at,
-        "last_accessed_at": note.last_accessed_at,
-        "expires_at": note.expires_at,
-    }
 
 
 def placeholders(values: Sequence[Any]) -> str:

@@ -9,6 +9,7 @@ every merge. Deletions are not transferred.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -19,6 +20,7 @@ from nudge.errors import Invalid
 from nudge.memories import store
 from nudge.memories.note import (
     ATTEMPT,
+    GLOBAL,
     TIERS,
     Draft,
     Lifetimes,
@@ -31,6 +33,7 @@ from nudge.memories.note import (
     parse_time,
     rfc3339,
 )
+from nudge.memories.note_rows import parse_json
 from nudge.memories.store import NoteFilter, SqlConnection
 
 CREATED, UPDATED, UNCHANGED, EXPIRED, FORGOTTEN, CONFLICT, REFUSED = (
@@ -40,6 +43,10 @@ MEMORIES, LINKS = "memories", "links"
 """The two lists of an export."""
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _UID = re.compile(r"[0-9a-f]{24}")
+_ROW_FIELDS = (
+    *("id", "uid", "title", "content", "namespace", "tier", "kind", "priority", "confidence", "source", "access_count"),
+)
+_ROW_TIMES = ("created_at", "updated_at", "last_accessed_at", "expires_at")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,18 +61,6 @@ class IncomingNote:
     updated_at: float | None = None
     last_accessed_at: float | None = None
     access_count: int = 0
-
-    @classmethod
-    def of(cls, note: Note) -> IncomingNote:
-        return cls(
-            replace(note.draft, expires_at=note.expires_at),
-            note.id,
-            note.uid,
-            note.created_at,
-            note.updated_at,
-            note.last_accessed_at,
-            note.access_count,
-        )
 
     def clamped(self, now: float) -> IncomingNote:
         """Return the note with valid times: only its expiry may be in the future."""
@@ -118,16 +113,6 @@ def export_pieces(exported_at: str, rows: Iterable[tuple[str, dict[str, Any]]]) 
     yield '\n],"links":[]}\n' if current == MEMORIES else "\n]}\n"
 
 
-def all_notes(connection: SqlConnection, now: float, hidden: Sequence[str] = ()) -> Iterator[IncomingNote]:
-    """Every note of a store that has not expired and is not in a `hidden` namespace."""
-    return map(IncomingNote.of, _notes(connection, NoteFilter(hidden=tuple(hidden)), now))
-
-
-def all_links(connection: SqlConnection) -> Iterator[IncomingLink]:
-    rows = connection.execute("SELECT source_id, target_id, relation, created_at FROM note_links")
-    return (IncomingLink(*row) for row in rows)
-
-
 def _notes(connection: SqlConnection, where: NoteFilter, now: float) -> Iterator[Note]:
     parts, values = where.where(now)
     return store.select(connection, f"{' AND '.join(parts)} ORDER BY n.id", values)
@@ -164,6 +149,33 @@ def parse_link(fields: object) -> IncomingLink:
     source, target = parse_id(fields.get("source_id")), parse_id(fields.get("target_id"))
     relation = check_relation(fields.get("relation", "related_to"))
     return IncomingLink(source, target, relation, _time(fields, "created_at"))
+
+
+def parse_row(values: Mapping[str, Any], now: float) -> IncomingNote:
+    """Validate the row of a note in another database. Its times are numbers, which `IncomingNote.clamped` makes
+    valid."""
+    given = {name: values[name] for name in _ROW_FIELDS}
+    parsed = {name: parse_json(values, name) for name in ("tags", "metadata", "origin")}
+    incoming = parse_note({**given, **parsed}, now, GLOBAL)
+    created_at, updated_at, accessed_at, expires_at = (_row_time(values, name) for name in _ROW_TIMES)
+    if created_at is None or updated_at is None:
+        raise Invalid("is required", field="updated_at" if created_at else "created_at")
+    draft = replace(incoming.draft, expires_at=expires_at)
+    return replace(incoming, draft=draft, created_at=created_at, updated_at=updated_at, last_accessed_at=accessed_at)
+
+
+def parse_link_row(row: Sequence[Any]) -> IncomingLink:
+    """Validate the row of a link: source, target, relation, and when it was made."""
+    source, target, relation, created_at = row
+    created = _row_time({"created_at": created_at}, "created_at")
+    return IncomingLink(parse_id(source), parse_id(target), check_relation(relation), created)
+
+
+def _row_time(values: Mapping[str, Any], name: str) -> float | None:
+    value = values[name]
+    if value is not None and (not isinstance(value, int | float) or not math.isfinite(value)):
+        raise Invalid("must be a number", field=name)
+    return value
 
 
 def _time(fields: Mapping[str, Any], name: str) -> float | None:
@@ -218,6 +230,9 @@ class Merge:
         held = same or same_title
         if held is None:
             return self._insert(one), CREATED
+        if held.damage is not None and (same_title is None or same_title.id == held.id):
+            store.delete(self.connection, held.id, self.now)
+            return self._insert(one), UPDATED
         if one.updated_at is not None and one.updated_at <= held.updated_at:
             return held.id, self._keep_text(held, one.draft)
         if held.draft.kind == ATTEMPT and held.draft.metadata.get("outcome") and not one.draft.metadata.get("outcome"):

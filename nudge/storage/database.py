@@ -27,10 +27,13 @@ from nudge.storage.sqlite import (
     JOURNALS,
     STATEMENT_ERRORS,
     DatabaseDamaged,
+    TextDamaged,
     copy_to,
+    damaged,
     leave_mark,
     open_readonly,
     open_writable,
+    read_any_text,
 )
 from nudge.storage.workers import CLOSED, Job, Workers, refusal_of
 
@@ -134,7 +137,7 @@ class Database:
         try:
             self._take_lock()
             return self._open_file()
-        except (*STATEMENT_ERRORS, OSError, NudgeError) as error:
+        except Exception as error:  # a migration may meet any value
             self._lock.release()
             raise self._unusable(error) from None
 
@@ -248,6 +251,8 @@ def _refusal(error: BaseException) -> NudgeError:
         return error
     if isinstance(error, STATEMENT_ERRORS):
         return refusal_of(error)
+    if not isinstance(error, OSError):
+        return damaged("a row cannot be read")
     return StorageFailed(f"the database cannot be opened: {getattr(error, 'strerror', None) or error}")
 
 
@@ -324,6 +329,9 @@ def _run_reads(connection: sqlite3.Connection, jobs: list[Job]) -> None:
     for job in jobs:
         connection.execute("BEGIN")
         job.run(connection)
+        if isinstance(job.error, TextDamaged):
+            read_any_text(connection)
+            job.run(connection)
         if connection.in_transaction:
             connection.execute("ROLLBACK")
 
@@ -363,6 +371,10 @@ def _run_in_savepoint(connection: sqlite3.Connection, job: Job) -> None:
     statement then shows."""
     connection.execute("SAVEPOINT job")
     job.run(connection)
+    if isinstance(job.error, TextDamaged):
+        connection.execute("ROLLBACK TO job")
+        read_any_text(connection)
+        job.run(connection)
     if job.error is not None:
         connection.execute("ROLLBACK TO job")
     connection.execute("RELEASE job")

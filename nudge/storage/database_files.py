@@ -11,12 +11,16 @@ import sqlite3
 import stat
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import count
 from shlex import quote
+from typing import TypeVar
 
+from nudge import limits
 from nudge.errors import Invalid, NudgeError
 from nudge.storage import migrations
+from nudge.storage.deadline import Deadline
+from nudge.storage.schema import refuse_foreign
 from nudge.storage.sqlite import (
     JOURNALS,
     STATEMENT_ERRORS,
@@ -28,6 +32,8 @@ from nudge.storage.sqlite import (
     open_backup,
     to_nudge_error,
 )
+
+T = TypeVar("T")
 
 OTHERS, OTHERS_WRITE = 0o077, 0o022
 
@@ -148,11 +154,13 @@ def examine_backup(path: str) -> dict[str, int]:
         raise Invalid(f"there is no such file: {path}")
     try:
         with contextlib.closing(open_backup(path)) as connection:
+            Deadline(connection, limits.RESTORE_READ_TIMEOUT)
             version = migrations.read_version(connection)
             if version > migrations.LATEST:
                 raise Invalid(f"{path} was written by a newer Nudge; upgrade this one first")
             if version < 1:
                 raise Invalid(f"{path} is not a history of Nudge: it has no format")
+            refuse_foreign(connection)
             observations, sessions = connection.execute(
                 "SELECT (SELECT count(*) FROM observations), (SELECT count(*) FROM sessions)"
             ).fetchone()
@@ -161,20 +169,33 @@ def examine_backup(path: str) -> dict[str, int]:
     return {"observations": observations, "sessions": sessions}
 
 
-def replace_database(path: str, database: str) -> str | None:
-    """Put a copy of the backup at `path` in the database's place, after checking it. Return where the database before
-    it is kept, if there was one. The caller makes sure that no process has either open for writing."""
+def replace_database(path: str, database: str, clean: Callable[[sqlite3.Connection], T]) -> tuple[str | None, T]:
+    """Put a copy of the backup at `path` in the database's place, after `clean` and a check of the copy. Return where
+    the database before it is kept, if there was one, and what `clean` returned. The caller makes sure that no process
+    has either open for writing."""
     copy = f"{database}.restoring"
     with contextlib.suppress(FileNotFoundError):
         os.unlink(copy)
     os.makedirs(os.path.dirname(database) or ".", mode=0o700, exist_ok=True)
-    with contextlib.closing(open_backup(path)) as connection:
-        problems = _copy_sound(connection, copy)
+    examine_backup(path)
+    try:
+        with contextlib.closing(open_backup(path)) as connection:
+            copy_to(connection, copy)
+        with contextlib.closing(sqlite3.connect(copy, isolation_level=None)) as connection:
+            connection.execute("PRAGMA foreign_keys = ON")
+            deadline = Deadline(connection, limits.RESTORE_READ_TIMEOUT)
+            left_out = clean(connection)
+            deadline.renew()
+            problems = check(connection)
+    except STATEMENT_ERRORS as error:
+        problems = [describe_damage(error)]
     if problems:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(copy)
         raise Invalid(f"{path} is damaged: {problems[0]}")
     kept = _set_aside(database)
     os.replace(copy, database)
-    return kept
+    return kept, left_out
 
 
 def _copy_sound(connection: sqlite3.Connection, target: str) -> list[str]:

@@ -236,7 +236,8 @@ _PASSAGES = (
 
 def _index_passages(connection: sqlite3.Connection) -> None:
     for note_id, title, content in connection.execute("SELECT id, title, content FROM notes"):
-        index_passages(connection, note_id, title, content)
+        if isinstance(title, str) and isinstance(content, str):  # a damaged row must not stop the others
+            index_passages(connection, note_id, title, content)
 
 
 _OPERATORS = (";", "&", "|", "\n", "(", ")")

@@ -1,22 +1,26 @@
 """What the database should consist of: the objects that the migrations create. A file whose objects differ is damaged,
-or was made by somebody else, whose triggers and views would run with our statements."""
+or was made by somebody else, whose triggers and views would run with our statements.
+
+`PRAGMA trusted_schema = OFF` would refuse our own schema, whose generated columns use `json_extract`; a schema that is
+the same as ours needs no such guard.
+"""
 
 from __future__ import annotations
 
-import re
 import sqlite3
 from contextlib import closing
 from functools import cache
 
+from nudge.errors import Invalid
 from nudge.storage import migrations
 from nudge.storage.sqlite import STATEMENT_ERRORS, describe_damage
 
 _OF_SQLITE = frozenset(("sqlite_sequence", *(f"sqlite_stat{number}" for number in range(1, 5))))
-_SHADOW = re.compile(r"_fts_[a-z]+$")  # FTS5 makes them; their SQL is its affair, and may change
+_MOST_NAMED = 5
 _MOST_FORMATS = 1_000  # no Nudge is newer by so many; such a number is a damaged one
 
 Objects = dict[tuple[str, str], str]
-"""The SQL of each object by its type and name."""
+"""The SQL of each object by its type and name. That of the tables which FTS5 makes is part of its file format."""
 
 
 def find_differences(connection: sqlite3.Connection) -> list[str]:
@@ -38,9 +42,22 @@ def find_differences(connection: sqlite3.Connection) -> list[str]:
 
 
 def find_foreign(connection: sqlite3.Connection) -> list[str]:
-    """Name the objects that no migration makes: tables, indexes, views and triggers of somebody else."""
+    """Name the objects that no migration makes: tables, indexes, views and triggers of somebody else. Nothing is known
+    of a newer format."""
+    if migrations.read_version(connection) > migrations.LATEST:
+        return []
     found, expected = _read_objects(connection), _expected(migrations.read_version(connection))
     return [f"{kind} {name}" for kind, name in found if (kind, name) not in expected]
+
+
+def refuse_foreign(connection: sqlite3.Connection) -> None:
+    """Raise Invalid unless the file consists of what our migrations make, and of nothing else."""
+    if migrations.LATEST < migrations.read_version(connection) < migrations.LATEST + _MOST_FORMATS:
+        raise Invalid("was written by a newer Nudge; upgrade this one first", field="path")
+    if problems := find_differences(connection):
+        raise Invalid(f"is damaged, or no database of Nudge: {problems[0]}", field="path")
+    if foreign := find_foreign(connection):
+        raise Invalid(f"has objects that Nudge did not make: {', '.join(foreign[:_MOST_NAMED])}", field="path")
 
 
 @cache
@@ -53,7 +70,7 @@ def _expected(version: int) -> Objects:
 def _read_objects(connection: sqlite3.Connection) -> Objects:
     rows = connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master").fetchall()
     return {
-        (str(kind), str(name)): str(table) if _SHADOW.search(str(name)) else " ".join(f"{table} {sql}".split())
+        (str(kind), str(name)): " ".join(f"{table} {sql}".split())
         for kind, name, table, sql in rows
         if not _is_of_sqlite(kind, name, sql)
     }

@@ -10,6 +10,7 @@ import errno
 import os
 import sqlite3
 import sys
+from functools import partial
 from itertools import islice
 
 from nudge import limits
@@ -48,12 +49,22 @@ _NOT_DAMAGE = {
     **dict.fromkeys(("SQLITE_CONSTRAINT", "SQLITE_MISUSE", "SQLITE_RANGE"), _UNEXPECTED),
 }
 _BUSY = ("SQLITE_BUSY", "SQLITE_LOCKED")
+_UNDECODABLE = "Could not decode to UTF-8"  # what Python says
 _QUERY_ERROR = "fts5: syntax error"
 _DETAILS = ("file is not a database", "database disk image is malformed")
 
 
 class DatabaseDamaged(StorageFailed):
     """The database cannot be read completely."""
+
+
+class TextDamaged(DatabaseDamaged):
+    """A text in the database is not UTF-8."""
+
+
+def read_any_text(connection: sqlite3.Connection) -> None:
+    """Have the connection read text that is not UTF-8, with a mark for each wrong byte; it reads all text slower."""
+    connection.text_factory = partial(str, encoding="utf-8", errors="replace")
 
 
 def to_nudge_error(error: BaseException) -> NudgeError:
@@ -69,6 +80,8 @@ def to_nudge_error(error: BaseException) -> NudgeError:
     sentence = next((sentence for kind, sentence in _NOT_DAMAGE.items() if name.startswith(kind)), None)
     if sentence is None and isinstance(error, sqlite3.ProgrammingError | sqlite3.InterfaceError):
         sentence = _UNEXPECTED
+    if not name and text.startswith(_UNDECODABLE):
+        return TextDamaged(damaged(describe_damage(error)).message)
     return damaged(describe_damage(error)) if sentence is None else StorageFailed(f"the database failed: {sentence}")
 
 
@@ -255,20 +268,33 @@ def check(connection: sqlite3.Connection) -> list[str]:
 
 
 def _check_index(connection: sqlite3.Connection) -> list[str]:
-    """Compare each index with its rows (rank 1). FTS5 does that only through a connection that may write; through
-    another one, a search must succeed."""
-    sql = "INSERT INTO {0}_fts({0}_fts, rank) VALUES ('integrity-check', 1)"
-    if connection.execute("PRAGMA query_only").fetchone()[0]:
-        sql = "SELECT rowid FROM {0}_fts WHERE {0}_fts MATCH 'nudge' LIMIT 1"
+    """Compare each full-text index with its rows (rank 1). FTS5 does that only through a connection that may write;
+    through another one, every word of the index must be readable."""
+    look = _read_words if connection.execute("PRAGMA query_only").fetchone()[0] else _compare_with_rows
     problems = []
-    # An old backup may have no notes.
-    names = connection.execute("SELECT name FROM sqlite_master WHERE name IN ('observations', 'notes')")
-    for (table,) in names.fetchall():
+    names = connection.execute("SELECT name FROM sqlite_master WHERE sql LIKE 'CREATE VIRTUAL TABLE%'")
+    for (index,) in names.fetchall():
         try:
-            connection.execute(sql.format(table)).fetchall()
+            look(connection, index)
         except STATEMENT_ERRORS as error:
+            table = index.removesuffix("_fts")
             problems.append(f"the full-text index does not agree with the {table}: {describe_damage(error)}")
     return problems
+
+
+def _compare_with_rows(connection: sqlite3.Connection, index: str) -> None:
+    connection.execute(f"INSERT INTO {index}({index}, rank) VALUES ('integrity-check', 1)")  # noqa: S608 - our name
+
+
+def _read_words(connection: sqlite3.Connection, index: str) -> None:
+    """Through a table of the connection's own, which it may make for the moment; the file is not written to."""
+    connection.execute("PRAGMA query_only = OFF")
+    try:
+        connection.execute(f"CREATE VIRTUAL TABLE temp.words USING fts5vocab(main, {index}, row)")
+        connection.execute("SELECT count(*), sum(cnt) FROM temp.words").fetchone()
+    finally:
+        connection.execute("DROP TABLE IF EXISTS temp.words")
+        connection.execute("PRAGMA query_only = ON")
 
 
 def match_texts(expression: str, documents: Iterable[tuple[int, str, str | None]]) -> Iterator[int]:

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import sqlite3
 import time
+import traceback
 from collections import deque
 from threading import Condition, Thread
 
@@ -42,9 +43,11 @@ class Job:
 
     def run(self, connection: sqlite3.Connection) -> None:
         """Do the work; what it raises becomes `error`."""
+        self.error = None
         try:
             self.result = self.work(connection)
         except STATEMENT_ERRORS as error:
+            traceback.clear_frames(error.__traceback__)  # a cursor in them would hold the read transaction open
             interrupted = error_name(error) == "SQLITE_INTERRUPT"
             self.error = self.interruption if interrupted and self.interruption else refusal_of(error)
         except Exception as error:

@@ -7,10 +7,9 @@ import json
 import os
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import closing
 from itertools import chain, groupby, islice
 from operator import itemgetter
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field
 
@@ -19,12 +18,14 @@ from nudge.core.visibility import Visibility
 from nudge.errors import Invalid, StorageFailed
 from nudge.json_reader import JsonReader
 from nudge.memories import namespaces, transfer
+from nudge.memories.foreign_notes import ForeignNotes
 from nudge.memories.note import GLOBAL, Draft, check_namespace, find_secret_in, rfc3339
 from nudge.memories.transfer import IncomingLink, IncomingNote, Merge
 from nudge.security.absolute_paths import normalize_path
 from nudge.storage import migrations
 from nudge.storage.database import Database
-from nudge.storage.sqlite import open_readonly
+from nudge.storage.deadline import Deadline
+from nudge.storage.foreign import open_foreign
 from nudge.text import mask
 from nudge.transfer_files import open_written, refuse_page
 from nudge.usecases.app import App, LoopTurns
@@ -34,6 +35,7 @@ from nudge.usecases.memory_models import Filters
 from nudge.usecases.transfer import SourceFile, TargetFile, write_pieces
 from nudge.usecases.visibility import visible_to
 
+T = TypeVar("T")
 Row = tuple[str, dict[str, Any]]
 """One of the two lists of an export, and a row of it."""
 
@@ -91,6 +93,7 @@ class SyncMemoriesResult(Result):
     dry_run: bool
     pulled: dict[str, int] | None
     pushed: dict[str, int] | None
+    errors: Annotated[list[dict[str, Any]], Field(description="rows that were left out")]
 
 
 async def export(app: App, params: ExportMemories, call: Call) -> Any:
@@ -253,37 +256,70 @@ async def sync(app: App, params: SyncMemories, call: Call) -> Any:
     if not (os.path.isfile(other) or (params.direction == "push" and os.path.isdir(os.path.dirname(other)))):
         raise Invalid("there is no such file", field="path")
     visible = visible_to(app, call)
-    pulled = pushed = None
+    pulled: Any = None
+    pushed: Any = None
     if params.direction != "push":
         pulled = await app.write_once(call, lambda mine: _copy(app, other, mine, params.dry_run))
     if params.direction != "pull":
         pushed = await _push(app, own, other, params.dry_run, visible)
-    return {"direction": params.direction, "dry_run": params.dry_run, "pulled": pulled, "pushed": pushed}
+    return {
+        "direction": params.direction,
+        "dry_run": params.dry_run,
+        "pulled": pulled and pulled["counts"],
+        "pushed": pushed and pushed["counts"],
+        "errors": [one for part in (pulled, pushed) if part for one in part["errors"]],
+    }
 
 
-async def _push(app: App, own: str, other: str, dry_run: bool, visible: Visibility) -> dict[str, int]:
+async def _push(app: App, own: str, other: str, dry_run: bool, visible: Visibility) -> dict[str, Any]:
     """Copy the visible notes into the other database. Opening it takes its lock, and migrates an older one."""
+    if os.path.exists(other):
+        await asyncio.to_thread(_refuse_foreign, other)
     target = await asyncio.to_thread(Database.open, other)
     try:
         if target.reason is not None:
             raise StorageFailed(f"{mask(other)}: {target.reason}")
-        return await target.write(lambda theirs: _copy(app, own, theirs, dry_run, visible))
+        return await target.write(
+            lambda theirs: _copy(app, own, theirs, dry_run, visible, Deadline(theirs, limits.FOREIGN_READ_TIMEOUT))
+        )
     finally:
         await asyncio.to_thread(target.close)
 
 
+def _refuse_foreign(path: str) -> None:
+    with open_foreign(path):
+        pass
+
+
 def _copy(
-    app: App, source: str, target: sqlite3.Connection, dry_run: bool, visible: Visibility | None = None
-) -> dict[str, int]:
-    """Merge the notes and links of the database at `source` into `target`: all, or those that are `visible`."""
-    guard = app.session.settings.secret_guard
-    with closing(open_readonly(source, limits.BUSY_TIMEOUT)) as notes:
-        if migrations.read_version(notes) != migrations.LATEST:
+    app: App,
+    source: str,
+    target: sqlite3.Connection,
+    dry_run: bool,
+    visible: Visibility | None = None,
+    deadline: Deadline | None = None,
+) -> dict[str, Any]:
+    """Merge the notes and links of the database at `source` into `target`: all, or those that are `visible`. Return the
+    counts, and what is wrong with the rows that were left out. `deadline` is that of a target of somebody else."""
+    guard, now = app.session.settings.secret_guard, app.now()
+    with open_foreign(source) as opened:
+        if migrations.read_version(opened.connection) != migrations.LATEST:
             raise Invalid("is a database of another version of Nudge", field="path")
-        notes.execute("BEGIN")  # reads one state of it, whatever is written meanwhile
-        merge = Merge(target, app.now(), lifetimes_of(app), revived=False, is_refused=_is_secret if guard else None)
-        hidden = () if visible is None else namespaces.find_hidden(notes, visible)
-        return _merge(merge, transfer.all_notes(notes, merge.now, hidden), transfer.all_links(notes), dry_run=dry_run)
+        hidden = () if visible is None else namespaces.find_hidden(opened.connection, visible)
+        incoming = ForeignNotes(opened.rows, now, hidden)
+        merge = Merge(target, now, lifetimes_of(app), revived=False, is_refused=_is_secret if guard else None)
+        notes, links = _renewing(deadline, incoming.notes()), _renewing(deadline, incoming.links())
+        counts = _merge(merge, notes, links, dry_run=dry_run)
+    errors = [{"from": os.path.basename(source), **one} for one in incoming.errors]
+    return {"counts": {**counts, "invalid": len(incoming.bad_notes) + incoming.bad_links}, "errors": errors}
+
+
+def _renewing(deadline: Deadline | None, incoming: Iterator[T]) -> Iterator[T]:
+    """The notes or links, each with the whole time for its statements in the target."""
+    for one in incoming:
+        if deadline is not None:
+            deadline.renew()
+        yield one
 
 
 def _is_secret(draft: Draft) -> bool:

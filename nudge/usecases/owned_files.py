@@ -8,12 +8,14 @@ import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from nudge import config, limits, locks, paths
 from nudge.clock import poll_until
 from nudge.errors import Invalid, NudgeError, StorageFailed, Unavailable
 from nudge.storage import database_files
 from nudge.storage.database_files import backup_folder, files_beside, list_backups
+from nudge.usecases.backup_rows import LeftOut, remove_bad_rows
 
 _OUR_NAME = "nudge"
 _POLL = 0.01  # seconds between two attempts to take a lock
@@ -101,8 +103,8 @@ def check_backup(path: str) -> dict[str, int]:
     return database_files.examine_backup(path)
 
 
-def restore_backup(path: str) -> str | None:
-    """Restore the backup at `path`; return where the history before it is kept, if there was one."""
+def restore_backup(path: str) -> Restored:
+    """Restore the backup at `path`, without the rows that are not valid."""
     directory, database = paths.runtime_dir(), config.database_file()
     paths.ensure_private_dir(directory)
     os.makedirs(os.path.dirname(database) or ".", mode=0o700, exist_ok=True)
@@ -114,9 +116,15 @@ def restore_backup(path: str) -> str | None:
         _wait_for_lock(f"{database}.lock", StorageFailed("another server holds the database")),
     ):
         try:
-            return database_files.replace_database(path, database)
+            return Restored(*database_files.replace_database(path, database, remove_bad_rows))
         except OSError as error:
             raise StorageFailed(f"cannot be restored: {error.strerror}") from None
+
+
+class Restored(NamedTuple):
+    kept: str | None
+    """Where the database before it is, if there was one."""
+    left_out: LeftOut
 
 
 @contextmanager

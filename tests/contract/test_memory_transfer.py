@@ -269,6 +269,61 @@ def test_a_push_makes_a_new_file(stores: list[Store], tmp_path: Path) -> None:
         assert new.execute("SELECT title FROM notes").fetchall() == [("A",)]
 
 
+_BAD_ROWS = {
+    "title = x'00'": "title: must not be empty",
+    "priority = 99": "priority: must be 1 to 10",
+    "tags = '{}'": "tags: must be a list of strings",
+    "metadata = '[]'": "metadata: must be an object",
+    "content = printf('%.*c', 2000000, 'x')": "is too large",
+    "content = CAST(x'c328' AS TEXT)": "content: is not text in UTF-8",
+    "uid = 'x'": "uid: must be 24 hexadecimal digits",
+    "updated_at = 'soon'": "updated_at: must be a number",
+    "kind = 'rumor'": "kind: must be one of",
+    "namespace = 7": None,
+}
+
+
+def test_bad_rows_of_another_database_are_left_out_and_named(stores: list[Store]) -> None:
+    """Each row goes through the validation of an import, whichever way it is copied; the sound ones are copied."""
+    here, there = stores
+    numbers = [there.add(f"note {number}") for number in range(len(_BAD_ROWS) + 1)]
+    there.result("link", source_id=numbers[-1], target_id=numbers[0])
+    assert there.app.history is not None
+    for number, bad in zip(numbers, _BAD_ROWS, strict=False):
+        with closing(sqlite3.connect(there.path, isolation_level=None)) as connection:
+            connection.execute(f"UPDATE notes SET {bad} WHERE id = {number}")  # noqa: S608 - constants
+    outcome = sync(here, there)
+    errors = {error["id"]: error["error"] for error in outcome["errors"] if error["from"] == "b.db"}
+    expected = {number: error for number, error in zip(numbers, _BAD_ROWS.values(), strict=False) if error}
+    assert errors.keys() == expected.keys() and outcome["pulled"]["invalid"] == len(expected)
+    assert all(errors[number].startswith(error) for number, error in expected.items()), errors
+    assert sorted(here.titles()) == sorted((f"note {len(_BAD_ROWS) - 1}", f"note {len(_BAD_ROWS)}"))
+
+
+_FOREIGN = (
+    "CREATE TRIGGER evil AFTER INSERT ON notes BEGIN DELETE FROM notes; END",
+    "ALTER TABLE note_links RENAME TO links; CREATE VIEW note_links AS WITH RECURSIVE n(i) AS"
+    " (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS source_id, i AS target_id, 'x' AS relation, i AS created_at"
+    " FROM n WHERE i < 0",
+)
+
+
+@pytest.mark.parametrize("direction", ["pull", "push"])
+@pytest.mark.parametrize("objects", _FOREIGN)
+def test_a_database_with_objects_of_others_is_not_synced(stores: list[Store], direction: str, objects: str) -> None:
+    """Its triggers and views would run with our statements, and a view may be an endless query."""
+    here, there = stores
+    here.add("A"), there.add("B")
+    assert there.app.history is not None
+    there.app.history.close()
+    with closing(sqlite3.connect(there.path)) as connection:
+        connection.executescript(objects)
+    refused = here.refused("sync", path=there.path, direction=direction)
+    assert refused["data"] == {"reason": "E_INVALID", "field": "path"}, refused
+    here.add("C")
+    assert sorted(here.titles()) == ["A", "C"]
+
+
 def test_what_cannot_be_synced_is_refused(stores: list[Store], tmp_path: Path) -> None:
     """Its own database, a file that is none, one that does not exist, one that a server has open."""
     here, there = stores

@@ -119,6 +119,54 @@ _DAMAGES = {
 }
 
 
+_FOREIGN = {
+    "trigger": "CREATE TRIGGER evil AFTER INSERT ON notes BEGIN DELETE FROM observations; END",
+    "view": "CREATE VIEW evil AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n",
+    "table": "CREATE TABLE evil (id INTEGER)",
+    "index": "CREATE INDEX evil ON notes(source)",
+    "other": "DROP TRIGGER notes_inserted; CREATE TRIGGER notes_inserted AFTER INSERT ON notes BEGIN SELECT 1; END",
+}
+
+
+@pytest.mark.parametrize("kind", _FOREIGN)
+def test_objects_that_nudge_did_not_make_are_refused(machine: Machine, backup: str, kind: str) -> None:
+    """Triggers and views would run with our statements; the error names them, and nothing is replaced."""
+    with closing(sqlite3.connect(backup)) as connection:
+        connection.executescript(_FOREIGN[kind])
+    refused = machine.cli("restore", backup, "--yes")
+    assert refused.returncode == 3 and "E_INVALID" in refused.stderr and _known(machine) == ["cargo one", "cargo two"]
+    named = "trigger notes_inserted is not as Nudge made it" if kind == "other" else f"did not make: {kind} evil"
+    assert named in " ".join(refused.stderr.split())
+
+
+def test_rows_that_are_not_valid_are_left_out_and_named(machine: Machine, backup: str) -> None:
+    """Each note by the rules of an import, the other rows by type and size. The backup still has them."""
+    with closing(sqlite3.connect(backup, isolation_level=None)) as connection:
+        connection.executescript(
+            "INSERT INTO observations (session_id, timestamp, obs_type, content, metadata)"
+            " SELECT session_id, 1e300, 'command', 'cargo three', '{}' FROM observations;"
+            "INSERT INTO observations (session_id, timestamp, obs_type, content, metadata)"
+            " SELECT session_id, 1, 'command', x'00ff', '[]' FROM observations LIMIT 1;"
+            "INSERT INTO notes (uid, tier, namespace, kind, title, content, tags, priority, confidence, source,"
+            " created_at, updated_at, metadata, origin) VALUES"
+            " ('000000000000000000000001', 'long', 'global', 'note', 'kept', 'x', '[]', 5, 1, 'cli', 1, 1, '{}', '{}'),"
+            " ('000000000000000000000002', 'long', 'global', 'note', 'bad', 'x', '[]', 99, 1, 'cli', 1, 1, '{}', '{}'),"
+            " ('000000000000000000000003', 'long', 'global', 'note', 'huge', printf('%.*c', 2000000, 'x'), '[]', 5, 1,"
+            " 'cli', 1, 1, '{}', '{}');"
+            "INSERT INTO archived_notes VALUES (9, 'u', 'global', 'gone', 'no JSON', 1, 'forgotten')"
+        )
+    done = machine.cli("restore", backup, "--yes")
+    assert done.returncode == 0, done
+    said = " ".join((done.stdout + done.stderr).split())
+    assert "2 damaged rows of notes left out" in said and "2 damaged rows of observations left out" in said
+    assert "1 damaged row of archived_notes left out" in said
+    assert "m2: priority: must be 1 to 10" in said and "m3: is too large" in said
+    assert _known(machine) == ["cargo one"]
+    assert [note["title"] for note in machine.json("memory", "list")["memories"]] == ["kept"]
+    with closing(sqlite3.connect(_database(machine))) as connection:
+        assert check(connection) == []
+
+
 def _damaged(backup: str, damage: str) -> Path:
     """A copy of a backup with something wrong."""
     path = Path(f"{backup}.{damage}")

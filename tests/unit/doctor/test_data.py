@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +112,17 @@ def test_history_is_checked(tmp_path: Path, make: Make) -> None:
     assert levels(data.check_history(here)) == ["ok", "ok"]
     path.write_bytes(path.read_bytes()[:3_000] + b"\xff" * 9_000)
     assert "fail" in levels(data.check_history(here))
+
+
+def test_objects_that_nudge_did_not_make_are_named(tmp_path: Path, make: Make) -> None:
+    """A trigger that came with a file of somebody else runs with our statements; the fix drops it."""
+    path = tmp_path / "nudge.db"
+    Database.open(str(path)).close()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TRIGGER evil AFTER INSERT ON notes BEGIN DELETE FROM events; END")
+    finding, _ = data.check_history(make(environ={"NUDGE_DB": str(path)}))
+    assert finding.level == "warn" and "trigger evil" in finding.message
+    assert finding.fix == f"nudge stop; sqlite3 {path} 'DROP trigger \"evil\"'"
 
 
 def test_a_database_that_is_a_symbolic_link_is_named(tmp_path: Path, make: Make) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from nudge.errors import Conflict, NotFound
 from nudge.memories import archive, journal, store, transfer
 from nudge.memories.attempts import Attempt, Plan, Resolution
+from nudge.memories.foreign_notes import ForeignNotes
 from nudge.memories.note import Draft
 from nudge.memories.store import OPEN
 from nudge.storage import migrations
@@ -57,11 +59,15 @@ def test_of_two_changes_of_what_was_read_once_the_second_is_refused(notes: sqlit
     assert journal.get(notes, attempt.id).status == "confirmed"
 
 
+def _all_notes(notes: sqlite3.Connection) -> Iterator[transfer.IncomingNote]:
+    return ForeignNotes(lambda sql, values: notes.execute(sql, values).fetchall(), NOW).notes()
+
+
 def test_an_attempt_that_travels_keeps_its_state(notes: sqlite3.Connection) -> None:
     """Through an export and an import: the open one is open, the other has its outcome."""
     first, second = start(notes), start(notes, "s2")
     journal.resolve(notes, second, Resolution("falsified", lesson={"takeaway": "look first"}), NOW, LIFETIMES)
-    exported = list(transfer.all_notes(notes, NOW))
+    exported = list(_all_notes(notes))
     notes.execute("DELETE FROM notes")
     transfer.Merge(notes, NOW, LIFETIMES).add_notes(exported)
     assert [one.note.uid for one in journal.open_in_namespace(notes, "api")] == [first.note.uid]
@@ -72,7 +78,7 @@ def test_an_attempt_that_travels_keeps_its_state(notes: sqlite3.Connection) -> N
 def test_a_copy_that_is_still_open_does_not_undo_an_outcome(notes: sqlite3.Connection) -> None:
     """Also when it was updated later: of two machines one had resolved it."""
     attempt = start(notes)
-    [copy] = transfer.all_notes(notes, NOW)
+    [copy] = _all_notes(notes)
     journal.resolve(notes, attempt, Resolution("confirmed"), NOW + 1, LIFETIMES)
     merge = transfer.Merge(notes, NOW + 3, LIFETIMES)
     merge.add_notes([replace(copy, updated_at=NOW + 2)])

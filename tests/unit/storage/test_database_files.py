@@ -40,7 +40,7 @@ def test_a_backup_of_a_sound_database(database: str, tmp_path: Path) -> None:
     with contextlib.closing(open_readonly(database)) as connection:
         write_backup(connection, target)
     assert examine_backup(target) == {"observations": 0, "sessions": 0}
-    assert replace_database(target, str(tmp_path / "elsewhere" / "nudge.db")) is None
+    assert replace_database(target, str(tmp_path / "elsewhere" / "nudge.db"), lambda _: "clean") == (None, "clean")
 
 
 def test_a_damaged_database_has_no_backup(database: str, tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_a_damaged_backup_is_not_restored(database: str, tmp_path: Path) -> None
     spoil(target)
     before = Path(database).read_bytes()
     with pytest.raises(Invalid, match="damaged"):
-        replace_database(target, database)
+        replace_database(target, database, lambda _: None)
     assert Path(database).read_bytes() == before
     assert not Path(f"{database}.restoring").exists()
     with contextlib.closing(sqlite3.connect(database)) as connection:
