@@ -10,10 +10,23 @@ import re
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 
+from nudge import limits
 from nudge.learning import poison
 from nudge.learning.command import CUT_OFF, span_text
 from nudge.learning.failures import OWN_WORK, SURROUNDINGS, Failure, likeness, names_command, tells_apart
-from nudge.learning.jobs import INSTALL, NOISE, SELECTING, fits, is_looking, is_target, job_of, same_job, step_of
+from nudge.learning.jobs import (
+    EDITING,
+    INSTALL,
+    NOISE,
+    SELECTING,
+    fits,
+    is_file_name,
+    is_looking,
+    is_target,
+    job_of,
+    same_job,
+    step_of,
+)
 from nudge.programs import TARGET_RUNNERS
 
 TYPE_CHECKING = False
@@ -54,8 +67,12 @@ _NOT_OF_RUNNER = frozenset(("port", "auth", "hook", "option", "resources", "path
 """Families in which another program for the same job is not the cure."""
 
 
+_NOT_BY_EDIT = frozenset(
+    ("tool", "connection", "schema", "auth", "port", "version", "tls", "platform", "permission", "directory")
+)
+"""Families that an edit of the session does not cure."""
 _BY_ANY_STEP = frozenset(
-    ("connection", "module", "tool", "generated", "path", "schema", "script", "variable", "auth", "version")
+    ("connection", "module", "tool", "generated", "path", "schema", "script", "variable", "version")
 )
 """Families that a single step between failure and success cures, whatever its name."""
 
@@ -114,6 +131,7 @@ class Attempt:
     call: Call
     steps: Sequence[Step]
     is_edited: bool
+    is_after_edit: bool
     scripts: Mapping[str, str]
     worked: Call
     """The call that is compared with it."""
@@ -149,7 +167,18 @@ def find_cure(attempt: Attempt) -> Cure | None:
     finders = (_path, _launcher, _directory, _variable, _inline_step, _flag, _step_between, _runner)
     found = (find(attempt) for find in finders)
     cure = next((cure for cure in found if cure is not None), None)
-    return _weighed(cure, attempt) if cure is not None else None
+    if cure is None or (attempt.is_edited and not _outlasts_edit(cure)):
+        return None
+    return _weighed(cure, attempt)
+
+
+def _outlasts_edit(cure: Cure) -> bool:
+    """Whether an edit between failure and success cannot have been what helped."""
+    if cure.kind in (LAUNCHER, DIRECTORY, PATH):
+        return True
+    return cure.family in _NOT_BY_EDIT and cure.family not in (
+        ("version",) if cure.kind == STEP else ("schema", "version")
+    )
 
 
 def does_same(attempt: Attempt) -> bool:
@@ -200,21 +229,23 @@ _FILE_PROGRAMS = frozenset(
 
 def _weighed(cure: Cure, attempt: Attempt) -> Cure | None:
     """The cure with the number of sessions that it needs; None when it must not be told."""
-    if not cure.sessions or len(cure.answer) > 300:
+    if not cure.sessions or len(cure.answer) > limits.MAX_TOLD_COMMAND:
         return None
-    is_named = names_command(
-        attempt.outcome.printed, [word for word in cure.added if word not in failed_words(attempt)]
-    )
-    is_only_step = cure.kind == STEP and len(attempt.steps) < 2
-    is_task = cure.kind == RUNNER and cure.added[:1] != () and cure.added[0] in TARGET_RUNNERS
-    is_certain = is_named or (cure.nature != OWN_WORK and (is_only_step or is_task))
-    if cure.nature == OWN_WORK or (cure.nature != SURROUNDINGS and cure.kind in (STEP, RUNNER)):
-        return replace(cure, sessions=max(cure.sessions, 1 if is_certain else 2))
-    return cure
+    return replace(cure, sessions=2) if _is_doubtful(cure, attempt) else cure
 
 
-def failed_words(attempt: Attempt) -> tuple[str, ...]:
-    return attempt.call.words
+def _is_doubtful(cure: Cure, attempt: Attempt) -> bool:
+    """Whether something else than the cure may have helped, so that one session is no proof."""
+    if cure.nature == SURROUNDINGS:
+        return attempt.is_after_edit and cure.family not in _NOT_BY_EDIT and cure.kind not in (PATH, LAUNCHER)
+    new = [word for word in cure.added[:3] if word not in attempt.call.words]
+    if cure.kind != FLAG and any(names_command(attempt.outcome.printed, words) for words in (new, cure.added[:2])):
+        return False  # the output itself names it
+    if cure.nature == OWN_WORK or attempt.is_after_edit:
+        return True
+    if cure.kind == STEP:
+        return sum(bool(step_of(step.call.command)) for step in attempt.steps) > 1
+    return cure.kind == RUNNER and not (cure.added[:1] != () and cure.added[0] in TARGET_RUNNERS)
 
 
 # Finders, each for one kind of difference
@@ -267,7 +298,7 @@ def _launcher(attempt: Attempt) -> Cure | None:
         added = tuple(word for word in new if word not in old) or tuple(map(str, new))
         end = max(len(new), worked.head_length)
         return _command_cure(attempt, LAUNCHER, _subject(failed, attempt.failure.family), end, added, keeps=True)
-    if attempt.failure.family in _OF_RUNNER | {"connection"} and _has_same_arguments(failed, worked):
+    if attempt.failure.family not in _NOT_OF_RUNNER and _has_same_arguments(failed, worked):
         if failed.words[1:2] != worked.words[1:2] and worked.words[:1] == failed.words[:1]:
             return None
         end = max(1, len(worked.words) - len(failed.words) + failed.head_length)
@@ -277,9 +308,13 @@ def _launcher(attempt: Attempt) -> Cure | None:
     return None
 
 
+_OF_ROOT = frozenset(("docker", "docker-compose", "podman", "systemctl", "service", "mount", "lsof", "apt", "apt-get"))
+"""Programs that are meant to be run by root where a user may not; of others `sudo` leaves files behind."""
+
+
 def _new_wrapper(failed: Call, worked: Call) -> tuple[str, ...]:
     """The words of `sudo` that only the working call has."""
-    is_new = "sudo" in worked.command.wrapper and "sudo" not in failed.command.wrapper
+    is_new = "sudo" in worked.command.wrapper and "sudo" not in failed.command.wrapper and failed.tool in _OF_ROOT
     return tuple(map(str, worked.command.wrapper)) if is_new and failed.words[:1] == worked.words[:1] else ()
 
 
@@ -332,11 +367,10 @@ def _flag(attempt: Attempt) -> Cure | None:
     if failed.tool != worked.tool or not _same_subcommand(failed, worked):
         return None
     removed, inserted = _differences(failed, worked)
-    is_waiting = failure.family == "connection"  # `curl --retry 5` waits for what is not up yet
     options = [
         at
         for at, word in inserted
-        if _is_option(word) and word not in NOISE and not ((is_waiting and _waits(word)) or _selects(word, failure))
+        if _is_option(word) and word not in NOISE and not (_waits(word, failure) or _selects(word, failure))
     ]
     targets = [at for at, word in inserted if not _is_option(word)]
     if failure.family == "auth" and targets and not options:
@@ -376,7 +410,7 @@ def _step_between(attempt: Attempt) -> Cure | None:
     """A command between failure and success, after which the same command worked."""
     worked = attempt.worked
     failed, failure = attempt.call, attempt.failure
-    if failed.tool != worked.tool or not attempt.steps or failure.nature == OWN_WORK:
+    if failed.tool != worked.tool or not attempt.steps:
         return None
     if not (_same_subcommand(failed, worked) or failure.family in _OF_PROGRAM):
         return None
@@ -385,13 +419,17 @@ def _step_between(attempt: Attempt) -> Cure | None:
         return None
     best = max(steps, key=lambda step: fits(failure.family, step_of(step.call.command)))
     fit = fits(failure.family, step_of(best.call.command))
-    if not fit and (attempt.is_edited or failure.family not in _BY_ANY_STEP or len(steps) > 1):
+    is_task = steps[-1].call.tool in TARGET_RUNNERS
+    is_possible = failure.family in _BY_ANY_STEP or (failure.family == "auth" and is_task)
+    if not fit and (attempt.is_edited or not is_possible or len(steps) > 1):
         return None
     best = [step for step in steps if fits(failure.family, step_of(step.call.command)) == fit][-1] if not fit else best
     if best.call.tool == failed.tool and best.call.subcommand == failed.subcommand and not fit:
         return None
     command = best.call.command
     text = best.outcome.line[best.call.start : command.end]
+    if failure.nature == OWN_WORK and not step_of(command):
+        return None
     return _cure(attempt, STEP, _subject(failed), text, best.call.words, commands=(command,))
 
 
@@ -400,7 +438,7 @@ def _runner(attempt: Attempt) -> Cure | None:
     worked = attempt.worked
     failed, failure = attempt.call, attempt.failure
     is_named = names_command(attempt.outcome.printed, worked.words[:2])
-    is_possible = failure.nature != OWN_WORK and failure.family not in _NOT_OF_RUNNER
+    is_possible = failure.family not in _NOT_OF_RUNNER
     if not is_named and not is_possible:
         return None
     is_same = failed.tool == worked.tool and _same_subcommand(failed, worked)
@@ -558,16 +596,25 @@ def _words_at(call: Call, places: Sequence[int]) -> tuple[str, ...]:
     return tuple(call.words[at] for at in places)
 
 
+_SETTING = re.compile(r"[A-Za-z_]\w*=")
+
+
 def _selects(word: str, failure: Failure) -> bool:
     """Whether an option only chooses what is tested. `-n` and `-C` mean more to other programs."""
-    return word.partition("=")[0] in SELECTING and failure.family in ("", "timeout", "resources")
+    name = word.partition("=")[0]
+    return name in EDITING or (name in SELECTING and failure.family in ("", "timeout", "resources"))
 
 
-def _waits(word: str) -> bool:
-    return word.startswith(("--retry", "--wait", "--timeout", "--connect-timeout", "--max-time", "-w", "-m"))
+def _waits(word: str, failure: Failure) -> bool:
+    """Whether an option only waits for what is not up yet."""
+    return failure.family != "timeout" and word.startswith(
+        ("--retry", "--wait", "--timeout", "--connect-timeout", "--max-time")
+    )
 
 
 def _is_option(word: str) -> bool:
+    if _SETTING.match(word):  # `make PREFIX=~/.local`
+        return poison.is_harmless_variable(word)
     return word == "" or (len(word) > 1 and word[0] in "-+" and word != "--")
 
 
@@ -597,7 +644,11 @@ def _is_step(command: SimpleCommand) -> bool:
 
 
 def _is_path(word: str) -> bool:
-    return "/" in word and not word.startswith(("-", "~", "$", "http", "/tmp", "/dev", "/proc")) and "*" not in word
+    return (
+        ("/" in word or is_file_name(word))
+        and not word.startswith(("-", "~", "$", "http", "/tmp", "/dev", "/proc"))
+        and "*" not in word
+    )
 
 
 def _names_path(word: str, path: str) -> bool:
@@ -613,7 +664,7 @@ def _is_script_of(path: str, call: Call) -> bool:
 def _is_similar_path(missing: str, word: str) -> bool:
     """Whether a path is likely the one that was meant: the same name elsewhere, or a name with a word in common."""
     path, missing = _plain_path(word), _plain_path(missing)
-    if path == missing or "/" not in path or not _is_path(path):
+    if path == missing or not _is_path(path):
         return False
     name, other = posixpath.basename(missing), posixpath.basename(path)
     if name == other:
@@ -686,12 +737,15 @@ def _program_match(cure: Cure, call: Call, failure: Failure, job: str, alike: fl
         if is_program and not is_same_tool:
             return 0.0
         alike = 1.0
-    elif alike < (0.6 if is_same_tool else 0.7) or (tells_apart(cure.failure, failure) and cure.family != "script"):
+    elif alike < (0.6 if is_same_tool else 0.7) or (
+        tells_apart(cure.failure, failure) and cure.family not in ("script", "module")
+    ):
         return 0.0
     is_same_job = same_job(job, cure.job)
     if cure.kind == LAUNCHER and cure.keeps_arguments and is_same_tool:
         return alike + 0.1 * (cure.subcommand == call.subcommand)
-    if cure.kind == RUNNER and is_same_job and (is_same_tool or alike >= 0.9):
+    is_same_call = is_same_tool and cure.subcommand == call.subcommand
+    if cure.kind == RUNNER and ((is_same_job and (is_same_tool or alike >= 0.9)) or (is_same_call and not cure.job)):
         return alike
     return 0.0
 

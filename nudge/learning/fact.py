@@ -89,7 +89,7 @@ class Fact:
 
     @property
     def latest(self) -> Evidence:
-        return max(self.support.values(), key=lambda evidence: evidence.timestamp)
+        return max(self.support.values(), key=lambda evidence: (evidence.timestamp, evidence.success_id))
 
     @property
     def timestamp(self) -> float:

@@ -25,15 +25,6 @@ _PATH = r"[^\s'\"`:,()]+"
 # anywhere in the output decides, so the narrow ones come first.
 _FAMILIES: tuple[tuple[str, bool, tuple[str, ...]], ...] = (
     (
-        "chance",
-        False,
-        (
-            r"ECONNRESET|ETIMEDOUT|EAI_AGAIN|TLS handshake timeout|Read timed out|ReadTimeout|Connection reset by peer",
-            r"Temporary failure in name resolution|context deadline exceeded|(?:502|503|504) (?:Bad|Service|Gateway)",
-            r"429 Too Many|rate limit|early EOF|RPC failed|unexpected disconnect|Could not resolve host",
-        ),
-    ),
-    (
         "hook",
         False,
         (r"(?i:hook (?:id|declined|failed|exited)|pre-commit .*failed|husky - .*hook)", r"(?i:lint-staged.*failed)"),
@@ -296,6 +287,15 @@ _FAMILIES: tuple[tuple[str, bool, tuple[str, ...]], ...] = (
             r"FileNotFoundError: [^\n]*'(?P<n>[^']+)'|Error: ENOENT[^\n]*'(?P<m>[^']+)'",
         ),
     ),
+    (
+        "chance",
+        False,
+        (
+            r"ECONNRESET|ETIMEDOUT|EAI_AGAIN|TLS handshake timeout|Read timed out|ReadTimeout|Connection reset by peer",
+            r"Temporary failure in name resolution|(?:502|503|504) (?:Bad|Service|Gateway)",
+            r"429 Too Many|rate limit|early EOF|RPC failed|unexpected disconnect|Could not resolve host",
+        ),
+    ),
 )
 _COMPILED = tuple(
     (name, tells_apart, [re.compile(text, _FLAGS) for text in texts]) for name, tells_apart, texts in _FAMILIES
@@ -467,11 +467,14 @@ def blank(line: str) -> str:
 
 def likeness(one: Failure, other: Failure) -> float:
     """Return how alike two failures are, from 0 to 1."""
-    if CHANCE in (one.nature, other.nature) or one.family != other.family:
+    if CHANCE in (one.nature, other.nature):
         return 0.0
+    if one.family != other.family:  # the table may see one part of an output and not the other
+        best = _best_overlap(one, other)
+        return best if best >= 0.8 else 0.0
     if one.family and one.detail and one.detail == other.detail:
         return 1.0
-    best = max((_overlap(a, b) for a in one.causes[:_MAX_LINES] for b in other.causes[:_MAX_LINES]), default=0.0)
+    best = _best_overlap(one, other)
     if one.family == "timeout":
         best = max(best, 0.8)
     if one.family and one.sign == other.sign:
@@ -484,6 +487,10 @@ def tells_apart(one: Failure, other: Failure) -> bool:
     """Whether two failures of one family are about different things: two programs, two variables."""
     is_told = _TELLS_APART.get(one.family, False) and one.family == other.family
     return is_told and bool(one.detail and other.detail) and one.detail != other.detail
+
+
+def _best_overlap(one: Failure, other: Failure) -> float:
+    return max((_overlap(a, b) for a in one.causes[:_MAX_LINES] for b in other.causes[:_MAX_LINES]), default=0.0)
 
 
 def _overlap(one: str, other: str) -> float:

@@ -180,7 +180,7 @@ _FIT = {
     "schema": (MIGRATE, START),
     "connection": (START,),
     "auth": (AUTH, SELECT),
-    "variable": (SELECT, FILES),
+    "variable": (SELECT, FILES, AUTH),
     "version": (SELECT, INSTALL),
     "path": (GENERATE, FILES, FETCH, INSTALL),
     "port": (),
@@ -250,6 +250,12 @@ SELECTING = frozenset(
     )
 )
 """Options that choose what is tested or shown."""
+
+
+EDITING = frozenset(
+    ("--fix", "--write", "-u", "--update", "--update-snapshot", "--updateSnapshot", "--unsafe-fixes", "--allow-dirty")
+)
+"""Options with which a check changes what it checks."""
 
 
 def same_job(one: str, other: str) -> bool:
@@ -327,6 +333,11 @@ def subcommand(command: SimpleCommand) -> str:
 _FILE = re.compile(
     r"[\w.-]+\.(?:py|js|ts|tsx|jsx|mjs|cjs|rb|go|rs|java|kt|ex|exs|c|cc|cpp|h|php|sh|sql|json|yaml|yml|toml)"
 )
+
+
+def is_file_name(word: str) -> bool:
+    """Whether a word is the name of a file: `seed.py`."""
+    return _FILE.fullmatch(word) is not None
 
 
 def is_target(word: str) -> bool:

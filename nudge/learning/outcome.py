@@ -13,7 +13,7 @@ from functools import cached_property
 
 from nudge.learning.command import SimpleCommand
 from nudge.learning.failures import OWN_WORK, Failure, diagnose, has_failed_tests
-from nudge.learning.jobs import IDLE, is_looking, subcommand
+from nudge.learning.jobs import IDLE, is_file_name, is_looking, subcommand
 from nudge.learning.shell import parse_commands
 
 TYPE_CHECKING = False
@@ -104,9 +104,9 @@ class Outcome:
         is_here = self.cwd is not None and os.path.isdir(self.cwd)
         for call in self.calls if is_here and self.exit_code != 0 else ():
             for word in call.command.words:
-                path = word.partition("::")[0].removesuffix("/...")
-                is_path = "/" in path and not word.is_expanded and not path.startswith(("-", "http", "/tmp/", "/dev/"))
-                if is_path and not os.path.exists(os.path.join(str(self.cwd), call.directory, path)):
+                if _is_path(word, call) and not os.path.exists(
+                    os.path.join(str(self.cwd), call.directory, word.partition("::")[0].removesuffix("/..."))
+                ):
                     yield str(word)
 
     @property
@@ -159,6 +159,12 @@ def analyse(event: Mapping[str, Any], observation_id: int) -> Outcome | None:
     )
     exit_code = code if type(code) is int else None
     return Outcome(str(event.get("content") or ""), printed, exit_code, observation_id, cwd, root, branch)
+
+
+def _is_path(word: Word, call: Call) -> bool:
+    if word.is_expanded or word.startswith(("-", "http", "/tmp/", "/dev/")):
+        return False
+    return "/" in word or (is_file_name(word) and word != call.command.program)
 
 
 def _calls(commands: list[SimpleCommand]) -> Iterator[Call]:

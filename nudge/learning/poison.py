@@ -62,6 +62,8 @@ _DELETING = frozenset(
     ("rm", "rmdir", "unlink", "shred", "dropdb", "truncate", "mkfs", "dd", "kill", "pkill", "killall", "fuser")
 )
 _DELETING_WORDS = frozenset(
+    ("fresh", "flush", "clear", "erase", "stop", "disable", "kill", "terminate", "unload")
+) | frozenset(
     (
         "clean",
         "prune",
@@ -188,17 +190,23 @@ def _is_told_to_run(text: str, printed: str) -> bool:
     return " ".join(text.split()) in " ".join(printed.split())
 
 
+def _verbs(command: SimpleCommand) -> list[str]:
+    """The words that may say what a program is to do."""
+    words = map(str, command.words[len(command.launcher) + 1 :])
+    return [word for word in words if not word.startswith("-") and "/" not in word][:2]
+
+
+def _deletes(verbs: Sequence[str]) -> bool:
+    return any(part in _DELETING_WORDS for verb in verbs for part in re.split(r"[:._-]", verb))
+
+
 def undoes(command: SimpleCommand) -> bool:
     """Whether a command deletes something, or takes back changes: what works after it may work because of that."""
     words = list(map(str, command.words))
     if command.tool == "git":
         return any(word in _UNDOING_GIT for word in words[1:2])
-    verbs = [word for word in words[1:4] if not word.startswith("-")]
-    return (
-        command.tool in _DELETING
-        or command.tool in ("mv", "patch")
-        or any(word in _DELETING_WORDS for word in verbs[:2])
-    )
+    verbs = _verbs(command)
+    return command.tool in _DELETING or command.tool in ("mv", "patch") or _deletes(verbs)
 
 
 _UNDOING_GIT = frozenset(("stash", "checkout", "reset", "restore", "revert", "clean", "rm", "rebase", "bisect"))
@@ -206,7 +214,7 @@ _UNDOING_GIT = frozenset(("stash", "checkout", "reset", "restore", "revert", "cl
 
 def _is_harmful(command: SimpleCommand) -> bool:
     words = list(map(str, command.words))
-    if command.tool in _DELETING or command.reads_here_document or any(word.is_expanded for word in command.variables):
+    if command.tool in _DELETING or command.reads_here_document:
         return True
     if command.tool in ("bash", "sh", "zsh", "python", "node", "perl", "ruby", "eval") and (
         "-c" in words or "-e" in words
@@ -218,12 +226,12 @@ def _is_harmful(command: SimpleCommand) -> bool:
         return True
     if command.tool == "git" and any(word in _DANGEROUS_GIT for word in words[1:2]):
         return True
-    verbs = [word for word in words[1:4] if not word.startswith("-")]
-    if any(word in _DELETING_WORDS for word in verbs[:2]) or any(word in _HARMFUL_WORDS for word in words):
+    verbs = _verbs(command)
+    if _deletes(verbs) or any(word in _HARMFUL_WORDS for word in words):
         return True
     if command.tool == "git" and ("-f" in words or any(word.startswith("+") for word in words[2:])):
         return True
-    if command.tool in ("npm", "yarn", "pnpm", "pip") and words[1:2] == ["config"]:
+    if "config" in verbs and "set" in words and command.tool not in ("kubectl", "gcloud"):
         return True
     return any(not is_harmless_variable(word) for word in command.variables)
 
@@ -299,8 +307,12 @@ def is_named(name: str, root: str | None) -> bool:
 def _names(text: str, name: str) -> bool:
     if not text or not name:
         return False
-    fold = re.sub(r"[-_.]", "-", name.casefold())
-    return re.search(rf"(?<![\w-]){re.escape(fold)}(?![\w-])", re.sub(r"[-_.]", "-", text.casefold())) is not None
+    wanted = _FOLDED.sub("-", name.casefold())
+    return re.search(rf"(?<![\w-]){re.escape(wanted)}(?![\w-])", _FOLDED.sub("-", text.casefold())) is not None
+
+
+_FOLDED = re.compile(r"[-_.](?=\w)")
+"""Registries take `a.b`, `a_b` and `a-b` for one name."""
 
 
 def _manifest(path: str) -> str:

@@ -6,8 +6,8 @@ import posixpath
 from dataclasses import dataclass, field
 
 from nudge.learning.cures import LAUNCHER, RUNNER, Attempt, Cure, Step, does_same, find_cure
-from nudge.learning.failures import CHANCE, likeness
-from nudge.learning.jobs import is_looking, same_ecosystem
+from nudge.learning.failures import CHANCE, OWN_WORK, likeness
+from nudge.learning.jobs import START, is_looking, same_ecosystem, step_of
 from nudge.security.secrets import REDACTED
 
 TYPE_CHECKING = False
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from nudge.learning.outcome import Call, Outcome
 
 _SOON = 12  # commands in which a success must follow
+_JUST_NOW = 4  # commands in which what was started may not be up yet
 _MOST_OPEN = 8  # failures that are looked at at once
 _MOST_STEPS = 12
 _SAME_ERROR = 0.8
@@ -46,6 +47,8 @@ class OpenFailure:
     calls: tuple[Call, ...]
     steps: list[Step] = field(default_factory=list)
     is_edited: bool = False
+    is_after_edit: bool = False
+    """Whether the session edited files shortly before it."""
     left: int = _SOON
 
 
@@ -60,10 +63,13 @@ class Trail:
         """Names of variables that the session set for the commands after it."""
         self.ran_steps: set[str] = set()
         """The texts of the calls that worked."""
+        self._started = self._edited = 0
+        """In how many more commands what was started, or edited, is taken to be new."""
         self.is_activated = False
         """Whether an environment was activated."""
 
     def note_edit(self, path: str = "") -> None:
+        self._edited = _SOON
         for entry in self.open:
             entry.is_edited = True
         if path:
@@ -71,6 +77,7 @@ class Trail:
 
     def add(self, outcome: Outcome, scripts: Mapping[str, str]) -> list[Lesson]:
         """Take the next command; return what it taught about the failures before it."""
+        self._started, self._edited = max(0, self._started - 1), max(0, self._edited - 1)
         for entry in self.open:
             entry.left -= 1
         self.open = [entry for entry in self.open if entry.left >= 0][-_MOST_OPEN:]
@@ -81,6 +88,8 @@ class Trail:
         elif (failure := outcome.failure) is not None and outcome.exit_code != 0:
             self._note_failure(outcome, failure)
         self._note_writes(outcome)
+        if any(_starts(call) for call in outcome.calls):
+            self._started = _JUST_NOW
         return lessons
 
     def repeats(self, outcome: Outcome) -> Iterator[tuple[OpenFailure, Failure]]:
@@ -127,8 +136,10 @@ class Trail:
         if failure.nature == CHANCE or REDACTED in outcome.line:
             return
         calls = tuple(call for call in about(outcome, failure) if not self.is_own_code(call, outcome, failure))
+        if self._started and failure.family in ("connection", ""):
+            return  # what the session started just now is not up yet
         if calls:
-            self.open.append(OpenFailure(outcome, failure, calls))
+            self.open.append(OpenFailure(outcome, failure, calls, is_after_edit=self._edited > 0))
 
     def is_own_code(self, call: Call, outcome: Outcome, failure: Failure) -> bool:
         """Whether a call runs code that the session wrote itself, so that its failure is its own."""
@@ -138,7 +149,7 @@ class Trail:
         if not command.is_anonymous and "/" not in command.launched_program:
             return False
         if command.reads_here_document or any(word in ("-c", "-e", "-") for word in command.arguments[:2]):
-            return command.is_anonymous
+            return command.is_anonymous and failure.nature == OWN_WORK
         script = next((str(word) for word in command.words[-len(call.words) :] if "/" in word or "." in word), "")
         path = posixpath.normpath(posixpath.join(outcome.cwd or "", call.directory, script))
         return script.startswith(("/tmp/", "/var/tmp/")) or (path in self.written or script in self.written)
@@ -167,7 +178,8 @@ def _find(entry: OpenFailure, outcome: Outcome, scripts: Mapping[str, str]) -> _
     for worked in outcome.worked[:4]:
         for failed in entry.calls:
             attempt = Attempt(
-                *(entry.outcome, entry.failure, failed, entry.steps, entry.is_edited, scripts, worked, outcome)
+                *(entry.outcome, entry.failure, failed, entry.steps, entry.is_edited, entry.is_after_edit),
+                *(scripts, worked, outcome),
             )
             if not does_same(attempt) or not same_ecosystem(failed.command, worked.command):
                 continue
@@ -178,6 +190,11 @@ def _find(entry: OpenFailure, outcome: Outcome, scripts: Mapping[str, str]) -> _
                 return _Found(cure)
             is_met = is_met or (failed.words == worked.words and outcome.succeeded)
     return _Found(None) if is_met else None
+
+
+def _starts(call: Call) -> bool:
+    """Whether a call starts something that takes time to be up."""
+    return call.command.followed_by == "&" or step_of(call.command) == START
 
 
 def about(outcome: Outcome, failure: Failure) -> tuple[Call, ...]:

@@ -1,0 +1,177 @@
+"""What one session found out is told to the next: each row is a failure, what then worked, and the next failure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from nudge.learning.facts import Facts
+from nudge.learning.outcome import Outcome
+
+NOW = 1_700_000_000.0
+PROJECT = "github.com/x/api"
+ROOT = "/nowhere/api"
+
+Step = tuple[str, str]
+"""A command, and what it printed if it failed."""
+
+
+def outcome(step: Step, exit_code: int = 1) -> Outcome:
+    line, printed = step
+    return Outcome(line, printed, exit_code if printed else 0, 1, ROOT, ROOT, "main")
+
+
+def told(*sessions: tuple[Step, ...], then: Step, root: str = ROOT) -> str:
+    """What is told on a failure after earlier sessions; the answer alone."""
+    known = Facts()
+    for number, session in enumerate(sessions):
+        for step in session:
+            known.observe(PROJECT, f"s{number}", replace(outcome(step), cwd=root, root=root), NOW, NOW)
+    fact, _ = known.observe(PROJECT, "now", replace(outcome(then), cwd=root, root=root), NOW, NOW)
+    return fact.text(NOW).partition("just now: ")[2].rpartition(" #")[0] if fact is not None else ""
+
+
+REFUSED = (
+    'E  psycopg.OperationalError: connection failed: connection to server at "127.0.0.1", port 5432 failed: refused'
+)
+NO_REDIS = "Error: connect ECONNREFUSED 127.0.0.1:6379"
+NO_MODULE = "ModuleNotFoundError: No module named 'boto3'"
+
+
+@pytest.mark.parametrize(
+    ("failed", "worked", "then", "answer"),
+    [
+        (
+            ("mypy src", "bash: mypy: command not found"),
+            "poetry run mypy src",
+            "mypy src/a --strict",
+            "poetry run mypy",
+        ),
+        (("python x.py", "sh: python: not found"), "python3 x.py", "python tools/y.py a", "python3"),
+        (("./ci.sh lint", "bash: ./ci.sh: Permission denied"), "bash ci.sh lint", "./ci.sh unit", "bash ci.sh"),
+        (("pytest tests/a.py", NO_MODULE), "make test ARGS=tests/a.py", "pytest tests/b.py", "make test"),
+        (
+            ("go test ./...", "go: go.mod requires go >= 1.24"),
+            "GOTOOLCHAIN=auto go test ./...",
+            "go build",
+            "GOTOOLCHAIN=auto",
+        ),
+        (
+            ("docker build .", "exec format error"),
+            "docker build --platform linux/amd64 .",
+            "docker build x",
+            "--platform linux/amd64",
+        ),
+        (
+            ("cargo test", "error: could not find `Cargo.toml` in `/x`"),
+            "cd native && cargo test",
+            "cargo build",
+            "cd native && cargo",
+        ),
+        (
+            ("make install", "install: Permission denied"),
+            "make install PREFIX=~/.local",
+            "make install",
+            "PREFIX=~/.local",
+        ),
+    ],
+)
+def test_what_differs_is_the_cure(failed: Step, worked: str, then: str, answer: str, tmp_path: Path) -> None:
+    """Launcher, program, runner, variable, option, directory, argument: told as it was typed, up to what differs."""
+    (tmp_path / "native").mkdir()
+    (tmp_path / "ci.sh").touch()
+    assert answer in told((failed, (worked, "")), then=(then, failed[1]), root=str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("failed", "steps", "then", "answer"),
+    [
+        (
+            ("pytest -q", REFUSED),
+            ("docker compose up -d db", "pytest -q"),
+            ("pytest tests/b.py", REFUSED),
+            "docker compose up -d db",
+        ),
+        (
+            ("npm test", NO_REDIS),
+            ("redis-server --daemonize yes && npm test",),
+            ("npm test -- -t a", NO_REDIS),
+            "redis-server --daemonize yes",
+        ),
+        (
+            ("alembic current", 'relation "a" does not exist'),
+            ("uv run alembic upgrade head", "alembic current"),
+            ("alembic current", 'relation "b" does not exist'),
+            "uv run alembic upgrade head",
+        ),
+    ],
+)
+def test_a_step_before_it_is_the_cure(failed: Step, steps: tuple[str, ...], then: Step, answer: str) -> None:
+    """On the same line or as a command between failure and success, for any program with the same failure."""
+    assert told((failed, *((step, "") for step in steps)), then=then) == f'"{answer}"'
+
+
+def test_a_path_that_moved_is_told(tmp_path: Path) -> None:
+    """The same name elsewhere, as long as it is there."""
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools" / "seed.sh").touch()
+    missing = "bash: ./scripts/seed.sh: No such file or directory"
+    session = (("./scripts/seed.sh --small", missing), ("./tools/seed.sh --small", ""))
+    then = ("./scripts/seed.sh --all", missing)
+    assert told(session, then=then, root=str(tmp_path)) == '"./tools/seed.sh"'
+    (tmp_path / "tools" / "seed.sh").unlink()
+    assert told(session, then=then, root=str(tmp_path)) == ""
+
+
+MISSING = "bash: pytest: command not found"
+
+
+@pytest.mark.parametrize(
+    "session",
+    [
+        (("pytest a.py", "FAILED a.py::t - assert 1 == 2"), ("pytest a.py -vv", "")),
+        (("npm test", "FAIL src/a.test.ts"), ("npm test || true", "")),
+        (("make deploy", "release: tag v1 already exists"), ("echo make deploy", "")),
+        (("pytest a.py", "FAILED a.py::t - assert 1"), ("git stash && pytest a.py", "")),
+        (("npm ci", "npm error code ECONNRESET"), ("npm ci --no-audit", "")),
+        (("pytest", MISSING), ("pip install pytest", ""), ("ls", "")),
+        (("npm run dev", "Error: Port 5173 is already in use"), ("fuser -k 5173/tcp", ""), ("npm run dev", "")),
+        (("docker compose up -d db", ""), ("psql -c a", "psql: error: connection refused"), ("psql -c a --echo", "")),
+    ],
+)
+def test_these_teach_nothing(session: tuple[Step, ...]) -> None:
+    """Other output options, a hidden exit code, an echo, an undone change, a retry, an install alone, a killed process,
+    a service that was only not up yet."""
+    failed = next(step for step in session if step[1])
+    assert told(session, then=failed) == ""
+
+
+def test_tests_that_run_prove_a_launcher() -> None:
+    """They may fail: what was missing was the program."""
+    session = (("pytest -q", MISSING), ("uv run pytest -q", "1 failed, 3 passed\nFAILED a.py::t - assert 1 == 2"))
+    assert told(session, then=("pytest b.py", MISSING)) == '"uv run pytest …"'
+
+
+def test_own_work_needs_two_sessions() -> None:
+    """A variable that made tests pass is told when two sessions found it, with nothing edited in between."""
+    failed = ("npm test", "Error: Snapshot `a shift` mismatched\n- Expected 22:00\n+ Received 23:00")
+    session = (failed, ("TZ=UTC npm test", ""))
+    assert told(session, then=failed) == ""
+    assert told(session, session, then=failed) == '"TZ=UTC npm test"'
+
+
+def test_an_edit_in_between_is_what_helped() -> None:
+    """Unless the failure is about the program itself."""
+    known = Facts()
+    failed = ("npm run check", "error: the thing is broken in a way that nobody knows")
+    for step in (failed, ("sed -i s/a/b/ src/x.ts", ""), ("npm run check -- --fast", "")):
+        known.observe(PROJECT, "s1", outcome(step), NOW, NOW)
+    assert known.of(PROJECT, NOW) == []
+
+
+def test_another_program_of_the_same_script_directory_is_no_answer() -> None:
+    """A missing program is answered where the same program is missing, not where another one is."""
+    session = (("mypy src", "bash: mypy: command not found"), ("poetry run mypy src", ""))
+    assert told(session, then=("ruff check", "bash: ruff: command not found")) == ""
