@@ -11,7 +11,7 @@ Reading:
 * `purge` deletes, by the user's conditions or by retention.
 
 Judging:
-* `shell` parses command lines; `problems` says why a command failed.
+* `causes` finds the line of an error that says most; `nudge.learning` reads command lines and says why they failed.
 * `predictions` judges the prediction of an attempt by the outcome of a command.
 
 Telling:

@@ -15,8 +15,8 @@ from zlib import crc32
 from nudge import limits
 from nudge.history.event import placeholders
 from nudge.history.observations import COMMAND_TYPES, SESSION_TYPES
-from nudge.history.problems import outcome_of
 from nudge.learning.broken_tests import find_failed
+from nudge.learning.outcome import analyse
 from nudge.text import to_unicode
 
 TYPE_CHECKING = False
@@ -179,10 +179,10 @@ def _runs(content: str, command: str) -> bool:
 def _has_worked(event: Mapping[str, Any]) -> bool:
     """Whether a command worked; a test runner works also when tests fail. A success only because of a pipe does not
     count."""
-    outcome = outcome_of(event, 0)
+    outcome = analyse(event, 0)
     if outcome is None:
         return False
-    return bool(find_failed(outcome.error)) if outcome.error else event.get("type") != "command_error"
+    return bool(find_failed(outcome.printed)) if outcome.printed else event.get("type") != "command_error"
 
 
 def _names(identity: str) -> set[str]:

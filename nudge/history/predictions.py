@@ -10,7 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from nudge.history.shell import SOURCE, SimpleCommand, split_commands, succeeded_commands
+from nudge.learning.command import SimpleCommand
+from nudge.learning.outcome import SHELL_STATE
+from nudge.learning.scan import Word
+from nudge.learning.shell import parse_commands
 from nudge.programs import LINTERS, TEST_RUNNERS
 from nudge.security.secrets import REDACTED
 
@@ -35,7 +38,7 @@ def judge(prediction: str, command: str, exit_code: int) -> bool | None:
     expectation = _Expectation(prediction)
     if expectation.is_unclear:
         return None
-    for simple in _conclusive(split_commands(command), succeeded=exit_code == 0):
+    for simple in _conclusive(parse_commands(command), succeeded=exit_code == 0):
         for predicted, is_quoted in _predicted(prediction, simple):
             if (is_quoted or expectation.is_stated) and _decides(predicted, simple, succeeded=exit_code == 0):
                 return expectation.is_met(exit_code)
@@ -44,11 +47,15 @@ def judge(prediction: str, command: str, exit_code: int) -> bool | None:
 
 def _conclusive(commands: list[SimpleCommand], *, succeeded: bool) -> Iterator[SimpleCommand]:
     """Yield the simple commands whose own outcome follows from the exit code of the line."""
-    candidates = succeeded_commands(commands)
-    if succeeded:
-        yield from candidates
-    elif candidates and all(command.tool in ("cd", "export", *SOURCE) for command in commands[:-1]):
-        yield commands[-1]
+    if not commands or commands[-1].followed_by not in ("", ";") or any(command.within for command in commands):
+        return
+    if not succeeded and not all(command.tool in SHELL_STATE for command in commands[:-1]):
+        return
+    yield commands[-1]
+    for command in reversed(commands[:-1]) if succeeded else ():
+        if command.followed_by != "&&":
+            return
+        yield command
 
 
 class _Expectation:
@@ -76,7 +83,7 @@ def _is_negated(text: str, match: re.Match[str]) -> bool:
 def _predicted(prediction: str, command: SimpleCommand) -> Iterator[tuple[SimpleCommand, bool]]:
     """Yield the commands that a prediction may mean, each with whether it is quoted there."""
     for match in _QUOTED.finditer(prediction):
-        for quoted in split_commands(next(filter(None, match.groups()))):
+        for quoted in parse_commands(next(filter(None, match.groups()))):
             yield quoted, True
     words = [word.strip(_PUNCTUATION) or word for word in prediction.split()]
     for at, word in enumerate(words):
@@ -88,11 +95,16 @@ def _predicted(prediction: str, command: SimpleCommand) -> Iterator[tuple[Simple
                 break
             arguments.append(argument)
         if arguments or command.tool in _RUNNERS:
-            yield SimpleCommand((), (command.tool, *arguments)), False
+            yield _command(command.tool, *arguments), False
     for name in _TEST_NAME.findall(prediction):
         for argument in command.arguments:
             if argument == name or argument.endswith(f"::{name}"):
-                yield SimpleCommand((), (command.tool, argument)), False
+                yield _command(command.tool, argument), False
+
+
+def _command(*words: str) -> SimpleCommand:
+    line = " ".join(words)
+    return SimpleCommand(line, 0, len(line), words=tuple(map(Word, words)))
 
 
 def _decides(predicted: SimpleCommand, command: SimpleCommand, *, succeeded: bool) -> bool:
@@ -115,6 +127,6 @@ def _decides(predicted: SimpleCommand, command: SimpleCommand, *, succeeded: boo
 
 def _split_arguments(command: SimpleCommand) -> tuple[set[str], set[str]]:
     """Return the options, including the variables of `make`, and the other arguments."""
-    arguments = set(command.arguments)
+    arguments = set(map(str, command.arguments))
     options = {argument for argument in arguments if argument.startswith("-") or "=" in argument}
     return options, arguments - options

@@ -12,12 +12,14 @@ from functools import cache
 
 from nudge import limits
 from nudge.context import is_below
+from nudge.history.causes import error_line
 from nudge.history.event import placeholders
 from nudge.history.observations import COMMAND_TYPES, FAILURE, FILE_CHANGES, NOT_ACTIONS, UNFAILED_COMMANDS
-from nudge.history.problems import error_line, find_problem, has_findings, outcome_of
-from nudge.history.shell import split_commands
 from nudge.history.work_tree import WorkTree
 from nudge.learning.broken_tests import find_failed
+from nudge.learning.failures import SURROUNDINGS
+from nudge.learning.outcome import Outcome, analyse
+from nudge.learning.shell import parse_commands
 from nudge.programs import FORMATTERS, JOB_PROGRAMS, LINT_TARGETS, LINTERS
 from nudge.text import unwrap_command
 
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from nudge.history.event import SqlConnection
     from nudge.history.work_tree import Commit
 
+_NAMED_FAMILIES = frozenset(("tool", "module", "script", "option", "path"))  # of failures, as learning knows them
 _WHOLE_PROGRAMS = LINTERS | FORMATTERS
 _WHOLE_SCRIPTS = LINT_TARGETS | {"format", "fmt"}
 _SELECTING_OPTIONS = frozenset(("-k", "-t", "-run", "--run", "--grep", "--filter", "--tests"))
@@ -526,10 +529,9 @@ def _failing_jobs(connection: SqlConnection, session_id: str) -> Iterator[Sessio
         if (has_passed := _has_passed(obs_type, metadata)) is not False:
             passed |= programs if has_passed else set()
         elif not programs & passed and not (is_committed and _is_whole(content)):
-            outcome = outcome_of({"type": obs_type, "content": content, "metadata": json.loads(metadata)}, identity)
-            never_ran = outcome is not None and not has_findings(outcome.error) and find_problem(outcome) is not None
-            if not never_ran:  # a mistyped command leaves no work
-                error = outcome.error if outcome else ""
+            outcome = analyse({"type": obs_type, "content": content, "metadata": json.loads(metadata)}, identity)
+            if outcome is None or not _never_ran(outcome):  # a mistyped command leaves no work
+                error = outcome.printed if outcome else ""
                 tests = frozenset(test.id for test in find_failed(error))
                 yield SessionEntry(identity, timestamp, content, error_line(error), tests)
 
@@ -538,8 +540,18 @@ def _has_passed(obs_type: str, metadata: str) -> bool | None:
     """Whether a command succeeded, and not only because a pipe hid a failure; None when it was interrupted."""
     if obs_type == FAILURE:
         return False
-    outcome = outcome_of({"type": obs_type, "metadata": json.loads(metadata)}, 0)
-    return None if outcome is None else not outcome.error
+    outcome = analyse({"type": obs_type, "metadata": json.loads(metadata)}, 0)
+    return None if outcome is None else not outcome.printed
+
+
+def _never_ran(outcome: Outcome) -> bool:
+    """Whether a command failed for want of what its own words name: a program, a file, an option, a target."""
+    failure = outcome.failure
+    if failure is None or failure.nature != SURROUNDINGS or failure.family not in _NAMED_FAMILIES:
+        return False
+    words = (word for call in outcome.calls for word in (call.tool, *call.words))
+    names = {name.lstrip("-") for word in words for name in (word, word.partition("=")[0], word.partition("::")[0])}
+    return failure.detail.lstrip("-") in names
 
 
 def _programs(command: str) -> set[str]:
@@ -553,7 +565,7 @@ def _jobs(command: str) -> set[tuple[str, ...]]:
     """The jobs in a command line, each with its arguments but without options: `python -m pytest -q tests` and
     `.venv/bin/pytest tests` are the same."""
     jobs = set()
-    for simple in split_commands(command[: limits.MAX_LEARNED_COMMAND]):
+    for simple in parse_commands(command[: limits.MAX_LEARNED_COMMAND]):
         names = [os.path.basename(word) for word in simple.words]
         start = next((at for at, name in enumerate(names) if name in JOB_PROGRAMS), None)
         if start is not None:

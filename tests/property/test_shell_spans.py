@@ -64,10 +64,11 @@ def recorded_lines() -> Iterator[str]:
         for event in map(json.loads, events):
             if command := event.get("tool_input", {}).get("command"):
                 yield command
-    for case in map(json.loads, (DATA / "failure_pairs.jsonl").read_text(encoding="utf-8").splitlines()):
-        for step in (*(step for session in case["sessions"] for step in session), case["then"]):
-            if "command" in step:
-                yield step["command"]
+    for cases in sorted(DATA.glob("*failure_pairs.jsonl")):
+        for case in map(json.loads, cases.read_text(encoding="utf-8").splitlines()):
+            for step in (*(step for session in case["sessions"] for step in session), case["then"]):
+                if "command" in step:
+                    yield step["command"]
 
 
 def as_bash_reads(lines: list[str]) -> list[str | None]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from nudge.history import git
-from nudge.history.problems import error_line
+from nudge.history.causes import error_line
 from nudge.history.sessions import SessionRow, latest_sessions, summarize
 from nudge.history.work_tree import WorkTree
 from tests.unit.history.stored import NOW, edit, event, filled, prompt
@@ -153,3 +153,24 @@ def test_a_slash_command_is_told_as_it_was_typed() -> None:
     (row,) = latest_sessions(connection, "app", NOW + 1_000, None)
     assert (row.intent, row.latest_intent) == ("/fix the parser of the config", "/fix the parser of the config")
     assert summarize(connection, "s1")["intent"] == "/fix the parser of the config"
+
+
+@pytest.mark.parametrize(
+    ("command", "error", "is_failing"),
+    [
+        ("/usr/bin/python3 -m pytest tests/a.py", "/usr/bin/python3: No module named pytest", False),
+        ("pytest tests/a.py", "/bin/bash: line 1: pytest: command not found", False),
+        ("pytest tests/x.py::T", "ERROR: file or directory not found: tests/x.py", False),
+        ("cargo test --foo=1", "error: unexpected argument '--foo' found", False),
+        ("make tests", "make: *** No rule to make target 'tests'.  Stop.", False),
+        ("make test", "/bin/sh: 1: eslint: not found\nmake: *** [Makefile:3: test] Error 127", True),
+        ("pytest tests/a.py", "E   ModuleNotFoundError: No module named 'app.parser'", True),
+        ("pytest tests/a.py", "FAILED tests/a.py::test_a - AssertionError", True),
+    ],
+)
+def test_a_command_that_names_what_is_missing_left_nothing_failing(
+    clone: Path, command: str, error: str, is_failing: bool
+) -> None:
+    """It never ran. What is missing within the job is work that is left."""
+    failed = event("command_error", command, NOW + 20, metadata={"exit_code": 1, "error": f"Exit code 1\n{error}"})
+    assert (changed(clone, failed).failing is not None) is is_failing
