@@ -11,21 +11,18 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from nudge import limits
-from nudge.clock import ago
 from nudge.hints.fields import search_text
 from nudge.history import projects
 from nudge.history.digest_lines import hint_value_text, reason_text, short_name
-from nudge.history.ledger import HEADER, IDENTITY, Line
+from nudge.history.ledger import Line
 from nudge.learning import table
-from nudge.memories.attempts import LESSON
-from nudge.memories.note import ATTEMPT, GLOBAL
-from nudge.memories.ranking import RelevantNote, best_notes, relevant_notes, subject_words
-from nudge.memories.store import NoteFilter
-from nudge.text import quote, quote_name, quote_titled
+from nudge.memories.note import ATTEMPT
+from nudge.telling.common_words import weight_of
 from nudge.usecases.app import App
 from nudge.usecases.call import Call, InContext, Result, Text
 from nudge.usecases.memories import note_filter
 from nudge.usecases.memory_models import Filters
+from nudge.usecases.prompt_notes import best_notes, note_line
 from nudge.usecases.session_start import hint_origin
 from nudge.usecases.visibility import visible_to
 from nudge.words import split_words, stem
@@ -81,7 +78,7 @@ async def assemble_context(app: App, params: AssembleContext, call: Call) -> Any
                     note_filter(connection, visible, Filters()), kinds=_KINDS[kind], without_open_attempts=True
                 )
                 found = best_notes(connection, params.query, where, params.limit, now)
-                sections[kind] = [note_line(one, now, visible.here) for one in found]
+                sections[kind] = [note_line(one, now, visible.here, limits.INJECTED_NOTE_CHARS) for one in found]
             elif kind == "facts":
                 sections[kind] = _facts(connection, params.query, visible.here, params.limit, now)
 
@@ -114,50 +111,6 @@ def _to_markdown(sections: Sequence[_ContextSection], max_tokens: int) -> dict[s
 
 
 # Notes
-
-
-def lines_about(connection: sqlite3.Connection, prompt: str, namespace: str | None, now: float) -> list[Line]:
-    """The few notes that a prompt is about, of the namespace and global ones; mostly none. Of attempts, only those that
-    were resolved."""
-    names = tuple(dict.fromkeys((namespace or GLOBAL, GLOBAL)))
-    where = NoteFilter(namespaces=names, kinds=(*VALUES, *EXPERIENCES, *OTHERS), without_open_attempts=True)
-    relevant = relevant_notes(connection, prompt, where, 2 * limits.PROMPT_LINES, now)
-    return [note_line(one, now, namespace) for one in _without_attempts_of_lessons(relevant)[: limits.PROMPT_LINES]]
-
-
-def fitting_lines(lines: Sequence[Line]) -> list[Line]:
-    """The lines that fit into the answer to a hook. A line is never cut."""
-    fitting: list[Line] = []
-    size = len(HEADER)
-    for line in lines[: limits.PROMPT_LINES]:
-        size += len(line.text) + 1
-        if size <= limits.PROMPT_CHARS:
-            fitting.append(line)
-    return fitting
-
-
-def _without_attempts_of_lessons(relevant: Sequence[RelevantNote]) -> list[RelevantNote]:
-    """Leave out the attempts whose lesson is among the notes: it tells their outcome."""
-    attempts = {one.note.draft.metadata.get("attempt") for one in relevant if one.note.draft.kind == LESSON}
-    return [one for one in relevant if one.note.draft.kind != ATTEMPT or one.note.id not in attempts]
-
-
-def note_line(relevant: RelevantNote, now: float, here: str | None) -> Line:
-    """A note as it is told; `here` is the namespace of who is told, and another one is named."""
-    draft, name = relevant.note.draft, f"m{relevant.note.id}"
-    outcome = ""
-    if draft.kind == ATTEMPT:
-        outcome = f", {quote_name(str(draft.metadata.get('outcome')), limits.INJECTED_NAME_CHARS)}"
-    body = quote_titled(draft.title, draft.content, limits.MAX_TOLD_COMMAND, limits.INJECTED_NOTE_CHARS)
-    supersedes, whose = "", "its"
-    if (loser := relevant.supersedes) is not None:
-        supersedes = f", in place of {quote(loser.draft.title, limits.MAX_TOLD_SUPERSEDED)}"
-        whose = f"m{loser.id}'s"
-    is_elsewhere = draft.namespace not in (here, GLOBAL)
-    place = f", {quote_name(draft.namespace, limits.INJECTED_NAME_CHARS)}" if is_elsewhere else ""
-    text = f"{name} {draft.kind}{outcome}{place}, {ago(now - relevant.note.updated_at)}{supersedes}: {body}"
-    reason = f"the prompt has {whose} words {', '.join(relevant.words[: limits.TOLD_WORDS])}"
-    return Line(name, "note", text, reason, ((IDENTITY, name),))
 
 
 # Hints and facts
@@ -198,5 +151,5 @@ def _facts(connection: sqlite3.Connection, prompt: str, project: str | None, lim
 
 def _count_shared(question: str, text: str) -> int:
     """How many of the words that the question is about a text has."""
-    wanted = {stem(part) for word in subject_words(question) for part in split_words(word)}
+    wanted = {stemmed for stemmed in map(stem, split_words(question)) if weight_of(stemmed)}
     return len(wanted & set(map(stem, split_words(text))))

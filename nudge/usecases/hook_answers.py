@@ -29,9 +29,9 @@ from nudge.storage.database import Database
 from nudge.text import quote
 from nudge.usecases import learning
 from nudge.usecases.app import App
-from nudge.usecases.assemble import fitting_lines, lines_about
 from nudge.usecases.call import Call
 from nudge.usecases.memories import lifetimes_of
+from nudge.usecases.prompt_notes import fitting_lines, lines_about
 
 _ATTEMPT = "attempt"  # the kind of a line
 _SILENT, _AUTO = "0", "auto"  # values of the setting `journal`
@@ -211,7 +211,8 @@ async def _about_prompt(app: App, database: Database, event: Mapping[str, Any]) 
 
     try:
         return await database.read(
-            lambda connection: lines_about(connection, prompt, namespace, now), timeout=limits.PROMPT_TIMEOUT
+            lambda connection: lines_about(connection, prompt, namespace, event.get("branch"), now),
+            timeout=limits.PROMPT_TIMEOUT,
         )
     except NudgeError:
         return []

@@ -23,10 +23,10 @@ from nudge.memories.note import Note, parse_id
 from nudge.memories.ranking import Factors, score
 from nudge.memories.store import get_many
 from nudge.usecases.app import App
-from nudge.usecases.assemble import fitting_lines, lines_about
 from nudge.usecases.call import Call, ContextParam, InContext, Result
 from nudge.usecases.explain import hint_item
 from nudge.usecases.freshness import mark_stale
+from nudge.usecases.prompt_notes import fitting_lines, lines_about
 from nudge.usecases.session_start import digest_options, hint_rows, stored_lines
 from nudge.usecases.visibility import visible_to
 
@@ -65,7 +65,8 @@ async def inject(app: App, params: Inject, call: Call) -> Any:
 async def _about_prompt(app: App, prompt: str, call: Call) -> str:
     """The text that an agent here gets with this prompt, if it was told none of it before; nothing is recorded."""
     here, now = visible_to(app, call).here, app.now()
-    lines = fitting_lines(await app.read(lambda connection: lines_about(connection, prompt, here, now)))
+    branch = call.context.branch
+    lines = fitting_lines(await app.read(lambda connection: lines_about(connection, prompt, here, branch, now)))
     return ledger.HEADER + "\n".join(line.text for line in lines) if lines else ""
 
 

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 
 from tests.bench import (
+    decisions,
     failure_pairs,
     guard,
     handover,
@@ -50,6 +51,8 @@ GROUPS: dict[str, Callable[[Machine], Iterator[Row]]] = {
     "recall-mcp": notes.over_mcp,
     "toon": notes.toon_tokens,
     "prompts": prompts.answers,
+    "decisions": decisions.prompts,
+    "decisions-carried": decisions.carried,
 }
 
 

@@ -46,7 +46,7 @@ LEAVES = frozenset(
         "transfer_files",
     )
 )
-DOMAINS = frozenset(("hints", "history", "learning", "manifests", "memories"))
+DOMAINS = frozenset(("hints", "history", "learning", "manifests", "memories", "telling"))
 
 MAY_IMPORT = {
     **dict.fromkeys(LEAVES, LEAVES),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -11,8 +10,6 @@ import pytest
 
 from nudge.errors import Invalid
 from nudge.memories import ranking, store
-from nudge.memories.note import Draft, Lifetimes
-from nudge.memories.ranking import relevant_notes, subject_words
 from nudge.memories.store import NoteFilter
 from nudge.storage import migrations
 from tests.unit.memories.stored import LIFETIMES, NOW, add
@@ -107,84 +104,3 @@ def test_a_resolved_note_ranks_below_the_one_that_won(notes: sqlite3.Connection)
     store.resolve(notes, winner.id, loser.id, NOW, LIFETIMES)
     assert [match.note.id for match in ranking.recall(notes, query, NoteFilter(), 5, NOW)] == [winner.id, loser.id]
     assert [match.note.id for match in ranking.recall(notes, query, NoteFilter(), 1, NOW)] == [winner.id]
-
-
-# Prompts
-
-
-@pytest.fixture
-def decisions() -> Iterator[sqlite3.Connection]:
-    connection = sqlite3.connect(":memory:", isolation_level=None)
-    migrations.migrate(connection)
-    for title, content, namespace in (
-        ("Sessions live in Redis, not in Postgres", "Postgres was tried and vacuum could not keep up.", "acme/api"),
-        ("Money is stored in cents", "Amounts are integer cents; floats lost a cent in the invoices.", "acme/api"),
-        ("Sessions live in Redis in the shop too", "Session tokens are kept there.", "acme/shop"),
-    ):
-        draft = Draft(title=title, content=content, namespace=namespace, kind="decision")
-        store.store(connection, draft, NOW, Lifetimes())
-    yield connection
-    connection.close()
-
-
-def titles_about(decisions: sqlite3.Connection, prompt: str, namespace: str = "acme/api") -> list[str]:
-    found = relevant_notes(decisions, prompt, NoteFilter(namespaces=(namespace,)), 3, NOW + 1)
-    return [one.note.draft.title for one in found]
-
-
-@pytest.mark.parametrize(
-    "prompt",
-    [
-        "let's move the sessions into postgres so that we can drop redis",
-        "please move the session storage to Redis",
-        "The deploy went well yesterday evening, thanks a lot.\nShould the sessions still live in redis or postgres?",
-    ],
-    ids=["whole", "an order", "one sentence of it"],
-)
-def test_a_prompt_about_a_decision_finds_it(decisions: sqlite3.Connection, prompt: str) -> None:
-    """By its rare words, also in a store of a few notes, and only in the namespace that is asked for."""
-    assert titles_about(decisions, prompt) == ["Sessions live in Redis, not in Postgres"]
-
-
-@pytest.mark.parametrize(
-    "prompt",
-    [
-        "",
-        "?!",
-        "yes please",
-        "can you do that again?",
-        "run the tests",
-        "redis",
-        "add a page with the opening hours of the shop in Redis Street, with a map, photographs and a contact form",
-    ],
-)
-def test_a_prompt_about_something_else_finds_nothing(decisions: sqlite3.Connection, prompt: str) -> None:
-    """One shared word, or a few of many, is not enough; small talk has no words that count."""
-    assert titles_about(decisions, prompt) == []
-
-
-def test_subject_words_are_what_a_prompt_is_about() -> None:
-    """Neither the words in which something is asked nor small numbers count."""
-    assert subject_words("Could you please fix the 2 flaky tests of the scheduler in 2031?") == (
-        "flaky",
-        "tests",
-        "scheduler",
-        "2031",
-    )
-
-
-def test_a_note_that_was_superseded_is_not_told(decisions: sqlite3.Connection) -> None:
-    """The note that holds now takes its place, whatever its own words are; of two decisions the later one counts."""
-    prompt = "let's move the sessions into postgres so that we can drop redis"
-    draft = Draft(title="All state is in SQLite", content="One writer is enough.", namespace="acme/api")
-    winner = store.store(decisions, draft, NOW, Lifetimes())[0].id
-    store.resolve(decisions, winner, 1, NOW, Lifetimes())
-    where = NoteFilter(namespaces=("acme/api",))
-    (told,) = relevant_notes(decisions, prompt, where, 3, NOW + 1)
-    assert (told.note.id, told.supersedes and told.supersedes.id) == (winner, 1)
-    store.resolve(decisions, 1, winner, NOW + 2, Lifetimes())
-    (told,) = relevant_notes(decisions, prompt, where, 3, NOW + 3)
-    assert (told.note.id, told.supersedes) == (1, None)
-    store.resolve(decisions, 2, 1, NOW + 4, Lifetimes())
-    store.update(decisions, 2, {"namespace": "elsewhere"}, NOW + 4, Lifetimes())
-    assert relevant_notes(decisions, prompt, where, 3, NOW + 5) == []

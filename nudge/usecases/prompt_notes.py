@@ -1,0 +1,157 @@
+"""The notes that a prompt is about, as a hook tells them: mostly none, and never one that another has replaced."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from nudge import limits
+from nudge.clock import ago
+from nudge.history.ledger import HEADER, IDENTITY, Line
+from nudge.memories import ranking
+from nudge.memories.attempts import LESSON
+from nudge.memories.note import ATTEMPT, GLOBAL, Note
+from nudge.memories.store import NoteFilter, find_winners
+from nudge.passages import split_passages
+from nudge.telling.prompt import Part, parse_prompt, relevance, search_words
+from nudge.text import quote, quote_name, quote_titled
+from nudge.words import content_words, split_words, stem
+
+TOLD_KINDS = ("decision", "lesson", ATTEMPT, "note", "bugfix", "feature", "refactor", "discovery", "change")
+SHARED_BRANCHES = frozenset(("main", "master", "trunk", "develop"))
+_RECALLED = 12  # best notes by their words, of which a prompt may be about some
+_FOLLOWING = 0.75  # of the best note's score: what a note must have to be told after it
+
+
+@dataclass(frozen=True, slots=True)
+class RelevantNote:
+    """A note that a prompt is about; `words` are those of the prompt that it has, or that the note which it supersedes
+    has."""
+
+    note: Note
+    score: float
+    words: tuple[str, ...]
+    supersedes: Note | None = None
+
+
+def lines_about(
+    connection: sqlite3.Connection, prompt: str, namespace: str | None, branch: str | None, now: float
+) -> list[Line]:
+    """The few notes that a prompt is about, of the namespace and global ones. Of attempts, only those that were
+    resolved. `branch` is where the session is."""
+    names = tuple(dict.fromkeys((namespace or GLOBAL, GLOBAL)))
+    where = NoteFilter(namespaces=names, kinds=TOLD_KINDS, without_open_attempts=True)
+    relevant = _without_attempts_of_lessons(relevant_notes(connection, prompt, where, branch, now))
+    best = [one for one in relevant if one.score >= _FOLLOWING * relevant[0].score][: limits.PROMPT_LINES]
+    return [
+        note_line(one, now, namespace, limits.INJECTED_NOTE_CHARS if at else limits.PROMPT_NOTE_CHARS)
+        for at, one in enumerate(best)
+    ]
+
+
+def fitting_lines(lines: Sequence[Line]) -> list[Line]:
+    """The lines that fit into the answer to a hook. A line is never cut."""
+    fitting: list[Line] = []
+    size = len(HEADER)
+    for line in lines[: limits.PROMPT_LINES]:
+        size += len(line.text) + 1
+        if size <= limits.PROMPT_CHARS:
+            fitting.append(line)
+    return fitting
+
+
+def relevant_notes(
+    connection: sqlite3.Connection, prompt: str, where: NoteFilter, branch: str | None, now: float
+) -> list[RelevantNote]:
+    """The notes that a prompt, or a sentence of it, is about, best first. A note that was resolved in favor of another
+    is not among them: the other one takes its place, since the prompt may be about to repeat it. Nor is one that was
+    made on a branch of its own, unless the session is there or the prompt names the branch."""
+    parts = parse_prompt(prompt)
+    words = search_words(parts, prompt)
+    if not words:
+        return []
+    found = [match.note for match in ranking.recall(connection, words, where, _RECALLED, now)]
+    best = {one.note.id: one for one in _about(parts, found, prompt) if _is_of_branch(one.note, branch, prompt)}
+    return sorted(
+        _without_losers(connection, best, where, now), key=lambda candidate: (-candidate.score, -candidate.note.id)
+    )
+
+
+def best_notes(
+    connection: sqlite3.Connection, question: str, where: NoteFilter, limit: int, now: float
+) -> list[RelevantNote]:
+    """The notes that recall finds for a question, in its order. A note that was resolved in favor of another is
+    replaced by that one."""
+    if not content_words(question):
+        return []
+    matches = ranking.recall(connection, question, where, limit, now)
+    words = ranking.matched_words(connection, question, [match.note for match in matches])
+    found = {
+        match.note.id: RelevantNote(match.note, match.score.total, tuple(words[match.note.id])) for match in matches
+    }
+    return sorted(_without_losers(connection, found, where, now), key=lambda candidate: -candidate.score)
+
+
+def _without_losers(
+    connection: sqlite3.Connection, found: dict[int, RelevantNote], where: NoteFilter, now: float
+) -> list[RelevantNote]:
+    """The notes, without those that were resolved in favor of another one, which takes their place."""
+    for note_id, winner in find_winners(connection, found, now).items():
+        loser = found.pop(note_id)
+        if winner is not None and (where.namespaces is None or winner.draft.namespace in where.namespaces):
+            found.setdefault(winner.id, replace(loser, note=winner, supersedes=loser.note))
+    return list(found.values())
+
+
+def _about(parts: Sequence[Part], notes: Iterable[Note], prompt: str) -> Iterable[RelevantNote]:
+    spelled = {stem(word): word for word in split_words(prompt)}
+    for note in notes:
+        if found := relevance(parts, note.draft.title, split_passages(note.draft.content)):
+            yield RelevantNote(note, found.score, tuple(spelled[word] for word in found.words))
+
+
+def _is_of_branch(note: Note, branch: str | None, prompt: str) -> bool:
+    made_on = note.draft.origin.get("branch")
+    if not made_on or made_on in SHARED_BRANCHES or branch is None:
+        return True
+    return made_on == branch or str(made_on) in prompt
+
+
+def _without_attempts_of_lessons(relevant: Sequence[RelevantNote]) -> list[RelevantNote]:
+    """Leave out the attempts whose lesson is among the notes: it tells their outcome."""
+    attempts = {one.note.draft.metadata.get("attempt") for one in relevant if one.note.draft.kind == LESSON}
+    return [one for one in relevant if one.note.draft.kind != ATTEMPT or one.note.id not in attempts]
+
+
+def note_line(relevant: RelevantNote, now: float, here: str | None, most: int) -> Line:
+    """A note as it is told, with at most `most` characters of its text; `here` is the namespace of who is told, and
+    another one is named."""
+    draft, name = relevant.note.draft, f"m{relevant.note.id}"
+    outcome = ""
+    if draft.kind == ATTEMPT:
+        outcome = f", {quote_name(str(draft.metadata.get('outcome')), limits.INJECTED_NAME_CHARS)}"
+    body = quote_titled(draft.title, deciding_text(draft.content, most), limits.MAX_TOLD_COMMAND, most)
+    supersedes, whose = "", "its"
+    if (loser := relevant.supersedes) is not None:
+        supersedes = f", in place of {quote(loser.draft.title, limits.MAX_TOLD_SUPERSEDED)}"
+        whose = f"m{loser.id}'s"
+    is_elsewhere = draft.namespace not in (here, GLOBAL)
+    place = f", {quote_name(draft.namespace, limits.INJECTED_NAME_CHARS)}" if is_elsewhere else ""
+    text = f"{name} {draft.kind}{outcome}{place}, {ago(now - relevant.note.updated_at)}{supersedes}: {body}"
+    reason = f"the prompt has {whose} words {', '.join(relevant.words[: limits.TOLD_WORDS])}"
+    return Line(name, "note", text, reason, ((IDENTITY, name),))
+
+
+def deciding_text(content: str, most: int) -> str:
+    """The part of a text that is told: all of it where it is short. What was decided in a long text, a conversation or
+    a commit, stands at its end; the part begins with a sentence where there is room."""
+    text = " ".join(content.split())
+    if len(text) <= most:
+        return text
+    end = text[-(most - 2) :]
+    for mark in (". ", "? ", "! "):
+        head, found, rest = end.partition(mark)
+        if found and len(head) <= most // 4:
+            return f"… {rest}"
+    return f"… {end.partition(' ')[2]}"

@@ -1,0 +1,133 @@
+"""What is told about decisions: the note that a prompt is about, and silence where none is.
+
+`own_decisions.json` was written before the rules, on other topics; its figures count first. `sde_open.json` has
+conversations and commits that hold a rule, and bug reports that need it: does what is told carry the rule?
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from nudge.memories import store
+from nudge.memories.note import Draft, Lifetimes
+from nudge.storage import migrations
+from nudge.usecases.prompt_notes import lines_about
+from nudge.words import split_words, stem
+from tests.bench.report import Row
+from tests.harness import Machine
+
+DATA = Path(__file__).parent / "data"
+SETS = {"own": "own_decisions.json", "given": "decisions.json"}
+DIRECT, SILENT, CARRIED = {"own": 75.0, "given": 80.0}, 3.5, 60.0  # %
+_NOW = 1_800_000_000.0
+_DAY = 86_400.0
+_MAIN = "main"
+_OTHERS = ("paraphrase", "implicit")
+
+
+def prompts(_: Machine) -> Iterator[Row]:
+    for name, file in SETS.items():
+        counts = Counter[str]()
+        for repo in json.loads((DATA / file).read_text("utf-8")):
+            with closing(_stored(repo["notes"], repo["repo"])) as notes:
+                ids = _ids(notes)
+                for prompt in repo["prompts"]:
+                    told = _told(notes, prompt["prompt"], repo["repo"])
+                    kind = prompt["kind"] if prompt["about"] else "silent"
+                    counts[f"{kind} of"] += 1
+                    counts[f"{kind} told"] += bool(told)
+                    counts[f"{kind} right"] += bool(told) and told[0] in {ids[about] for about in prompt["about"]}
+        wrong = counts["direct told"] - counts["direct right"]
+        yield _share(
+            f"{name} set: direct prompts, right note first", counts, "direct right", DIRECT[name], f"{wrong} wrong"
+        )
+        others = ", ".join(f"{kind} {counts[f'{kind} right']} of {counts[f'{kind} of']}" for kind in _OTHERS)
+        spoken, of = counts["silent told"], counts["silent of"]
+        what = f"{name} set: told where silence is due"
+        yield Row("decisions", what, 100 * spoken / of, SILENT, "%", f"{spoken} of {of}", others)
+
+
+def _share(what: str, counts: Counter[str], right: str, budget: float, note: str) -> Row:
+    kind = right.partition(" ")[0]
+    share = 100 * counts[right] / counts[f"{kind} of"]
+    return Row("decisions", what, share, budget, "%", f"{counts[right]} of {counts[f'{kind} of']}", note, at_least=True)
+
+
+def _stored(rows: list[dict[str, Any]], namespace: str) -> sqlite3.Connection:
+    """The notes of a repository; one that replaces another was resolved so."""
+    notes = sqlite3.connect(":memory:", isolation_level=None)
+    migrations.migrate(notes)
+    ids: dict[str, int] = {}
+    for row in sorted(rows, key=lambda row: -row["age_days"]):
+        now = _NOW - row["age_days"] * _DAY
+        draft = Draft(
+            title=row["title"],
+            content=row["content"],
+            kind=row["kind"],
+            tier="long",
+            namespace=namespace,
+            metadata={"ref": row["id"]},
+            origin={"branch": row.get("branch") or _MAIN},
+        )
+        ids[row["id"]] = store.store(notes, draft, now, Lifetimes())[0].id
+        if row.get("supersedes"):
+            store.resolve(notes, ids[row["id"]], ids[row["supersedes"]], now, Lifetimes())
+    return notes
+
+
+def _ids(notes: sqlite3.Connection) -> dict[str, int]:
+    return dict(notes.execute("SELECT json_extract(metadata, '$.ref'), id FROM notes").fetchall())
+
+
+def _told(notes: sqlite3.Connection, prompt: str, namespace: str) -> list[int]:
+    return [int(line.name[1:]) for line in lines_about(notes, prompt, namespace, _MAIN, _NOW)]
+
+
+# Conversations and commits
+
+
+def carried(_: Machine) -> Iterator[Row]:
+    data = json.loads((DATA / "sde_open.json").read_text("utf-8"))
+    stores = {
+        "chats": [
+            (one["id"], one["turns"][0][1][:120], "\n".join(text for _, text in one["turns"]))
+            for one in (*data["chats"], *data["decoys"])
+        ],
+        "commits": [(one["id"], one["subject"], one["body"]) for one in data["commits"]],
+    }
+    for name, documents in stores.items():
+        with closing(_documents(documents)) as notes:
+            ids = _ids(notes)
+            queries = [query for query in data["queries"] if query["store"] == name]
+            right, shares = 0, []
+            for query in queries:
+                lines = lines_about(notes, query["query"], "r", _MAIN, _NOW)
+                found = bool(lines) and int(lines[0].name[1:]) in {ids[one] for one in query["decides"]}
+                right += found
+                shares.append(_carried(lines[0].text, query["deciding_words"]) if found else 0.0)
+        note = f"right note first {right} of {len(queries)}"
+        share = 100 * sum(shares) / len(shares)
+        yield Row("decisions", f"deciding words carried, {name}", share, CARRIED, "%", note=note, at_least=True)
+
+
+def _documents(documents: list[tuple[str, str, str]]) -> sqlite3.Connection:
+    notes = sqlite3.connect(":memory:", isolation_level=None)
+    migrations.migrate(notes)
+    for number, (identity, title, content) in enumerate(documents):
+        draft = Draft(
+            title=f"{title} {number}", content=content, kind="decision", namespace="r", metadata={"ref": identity}
+        )
+        store.store(notes, draft, _NOW, Lifetimes())
+    return notes
+
+
+def _carried(told: str, deciding: list[str]) -> float:
+    words = set(map(stem, split_words(told)))
+    wanted = {stem(part) for word in deciding for part in split_words(word)}
+    return len(wanted & words) / len(wanted) if wanted else 1.0

@@ -1,0 +1,167 @@
+"""Which note a prompt is about, and what of it is told."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+
+import pytest
+
+from nudge import limits
+from nudge.memories import store
+from nudge.memories.note import Draft, Lifetimes
+from nudge.memories.store import NoteFilter
+from nudge.storage import migrations
+from nudge.telling.prompt import parse_prompt, relevance
+from nudge.usecases.prompt_notes import deciding_text, lines_about, relevant_notes
+from tests.unit.memories.stored import LIFETIMES, NOW
+
+
+@pytest.fixture
+def decisions() -> Iterator[sqlite3.Connection]:
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    migrations.migrate(connection)
+    for title, content, namespace in (
+        ("Sessions live in Redis, not in Postgres", "Postgres was tried and vacuum could not keep up.", "acme/api"),
+        ("Money is stored in cents", "Amounts are integer cents; floats lost a cent in the invoices.", "acme/api"),
+        ("Sessions live in Redis in the shop too", "Session tokens are kept there.", "acme/shop"),
+    ):
+        draft = Draft(title=title, content=content, namespace=namespace, kind="decision")
+        store.store(connection, draft, NOW, Lifetimes())
+    yield connection
+    connection.close()
+
+
+def titles_about(decisions: sqlite3.Connection, prompt: str, namespace: str = "acme/api") -> list[str]:
+    found = relevant_notes(decisions, prompt, NoteFilter(namespaces=(namespace,)), None, NOW + 1)
+    return [one.note.draft.title for one in found]
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "let's move the sessions into postgres so that we can drop redis",
+        "please move the session storage to Redis",
+        "The deploy went well yesterday evening, thanks a lot.\nShould the sessions still live in redis or postgres?",
+    ],
+    ids=["whole", "an order", "one sentence of it"],
+)
+def test_a_prompt_about_a_decision_finds_it(decisions: sqlite3.Connection, prompt: str) -> None:
+    """By its rare words, also in a store of a few notes, and only in the namespace that is asked for."""
+    assert titles_about(decisions, prompt) == ["Sessions live in Redis, not in Postgres"]
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "",
+        "?!",
+        "yes please",
+        "can you do that again?",
+        "run the tests",
+        "redis",
+        "add a page with the opening hours of the shop in Redis Street, with a map, photographs and a contact form",
+    ],
+)
+def test_a_prompt_about_something_else_finds_nothing(decisions: sqlite3.Connection, prompt: str) -> None:
+    """One shared word, or a few of many, is not enough; small talk has no words that count."""
+    assert titles_about(decisions, prompt) == []
+
+
+def test_a_note_that_was_superseded_is_not_told(decisions: sqlite3.Connection) -> None:
+    """The note that holds now takes its place, whatever its own words are; of two decisions the later one counts."""
+    prompt = "let's move the sessions into postgres so that we can drop redis"
+    draft = Draft(title="All state is in SQLite", content="One writer is enough.", namespace="acme/api")
+    winner = store.store(decisions, draft, NOW, Lifetimes())[0].id
+    store.resolve(decisions, winner, 1, NOW, Lifetimes())
+    where = NoteFilter(namespaces=("acme/api",))
+    (told,) = relevant_notes(decisions, prompt, where, None, NOW + 1)
+    assert (told.note.id, told.supersedes and told.supersedes.id) == (winner, 1)
+    store.resolve(decisions, 1, winner, NOW + 2, Lifetimes())
+    (told,) = relevant_notes(decisions, prompt, where, None, NOW + 3)
+    assert (told.note.id, told.supersedes) == (1, None)
+    store.resolve(decisions, 2, 1, NOW + 4, Lifetimes())
+    store.update(decisions, 2, {"namespace": "elsewhere"}, NOW + 4, Lifetimes())
+    assert relevant_notes(decisions, prompt, where, None, NOW + 5) == []
+
+
+@pytest.mark.parametrize(
+    ("prompt", "title", "passage"),
+    [
+        (
+            "let's upgrade to node 22",
+            "Node 20 until the image is rebuilt",
+            "Do not go to node 22: sharp has no binary.",
+        ),
+        ("backport it to release/2.8, the parser too", "release/2.8 is closed", "No backports of the parser."),
+        ("why is retry_budget so low?", "retry_budget is 3", "More retries kept a failing upstream down."),
+        ("Should money be a float?", "Money is in cents", "Floats lost a cent in the invoices."),
+    ],
+)
+def test_names_and_rare_words_that_stand_together_say_what_a_prompt_is_about(
+    prompt: str, title: str, passage: str
+) -> None:
+    """A word with its number, a branch, an identifier; two words that few prompts have."""
+    assert relevance(parse_prompt(prompt), title, [passage]) is not None
+
+
+@pytest.mark.parametrize(
+    ("prompt", "title", "passage"),
+    [
+        ("rename the variable tmp in src/server.ts", "The server logs JSON", "src/server.ts sets it up."),
+        ("add a test for this function please", "Tests need the database", "Add a fixture for each test."),
+        ("thanks, that works", "Work in progress is committed as wip", "Thanks to the hook."),
+    ],
+)
+def test_common_words_and_paths_do_not(prompt: str, title: str, passage: str) -> None:
+    """What was decided about a file is told when the file is opened."""
+    assert relevance(parse_prompt(prompt), title, [passage]) is None
+
+
+def test_a_long_note_needs_more_in_common() -> None:
+    """It has any two words somewhere; a passage must have them together, and the more passages, the more words."""
+    parts = parse_prompt("does the parser keep comments in yaml?")
+    passages = ["The yaml parser drops comments."] + ["Something else entirely."] * 300
+    assert relevance(parts, "Minutes", passages[:1]) is not None
+    scattered = ["A parser was written.", "Comments were read.", *["Nothing."] * 300, "It is in yaml."]
+    assert relevance(parts, "Minutes", scattered) is None
+
+
+def test_what_is_told_of_a_long_text_is_its_end() -> None:
+    """A short one is told whole; of a conversation or a commit the end, where the decision stands."""
+    assert deciding_text("Use SQLite.\n\nOne writer is enough.", 100) == "Use SQLite. One writer is enough."
+    long = "We talked about many things first. " * 30 + "So: retries are capped at three. No jitter."
+    told = deciding_text(long, 120)
+    assert told.startswith("… ") and told.endswith("So: retries are capped at three. No jitter.") and len(told) <= 120
+
+
+def test_a_note_of_another_branch_is_told_there_only() -> None:
+    """Or where the prompt names the branch."""
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    migrations.migrate(connection)
+    draft = Draft(
+        title="Sessions live in Redis",
+        content="Postgres vacuum could not keep up.",
+        namespace="acme/api",
+        kind="decision",
+        origin={"branch": "spike/redis"},
+    )
+    store.store(connection, draft, NOW, Lifetimes())
+
+    def told(prompt: str, branch: str | None) -> int:
+        return len(lines_about(connection, prompt, "acme/api", branch, NOW + 1))
+
+    prompt = "let's move the sessions into postgres, drop redis"
+    assert [told(prompt, branch) for branch in ("main", "spike/redis", None)] == [0, 1, 1]
+    assert told(f"{prompt} as spike/redis has it", "main") == 1
+    connection.close()
+
+
+def test_the_best_note_is_told_whole_and_few_follow(decisions: sqlite3.Connection) -> None:
+    """A line is at most as long as the room in the answer."""
+    content = "Redis holds the sessions since postgres vacuum could not keep up with them. " * 20
+    draft = Draft(title="Sessions in redis, in detail", content=content, namespace="acme/api", kind="note")
+    store.store(decisions, draft, NOW, LIFETIMES)
+    lines = lines_about(decisions, "let's move the sessions into postgres, drop redis", "acme/api", None, NOW + 1)
+    assert 1 <= len(lines) <= limits.PROMPT_LINES
+    assert all(len(line.text) <= limits.PROMPT_CHARS for line in lines)
