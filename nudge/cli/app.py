@@ -1,7 +1,7 @@
 """The click application: the root command, which loads the module of a verb on first use, and `main`.
 
 A module of verbs declares each with `@verb("name", examples...)`; `--json`, `--port`, `--help` and `--version` come
-with the decorator, so that every verb takes them anywhere on the line. A verb whose name has two words, `memory store`,
+with the decorator, so that every verb takes them anywhere on the line. A verb whose name has two words, `note store`,
 is listed by the help of the first.
 """
 
@@ -22,7 +22,7 @@ from nudge.cli import completion, output
 from nudge.cli.output import EXIT_INTERRUPTED, EXIT_OK, Usage
 from nudge.cli.params import GLOBAL_SECTION, PORT, Option
 from nudge.cli.plain import Invocation
-from nudge.cli.verbs import GROUPS, VERBS, Verb, find_verb, shown_verbs
+from nudge.cli.verbs import GROUPS, VERBS, Verb, find_verb, first_verbs, shown_verbs
 from nudge.errors import Invalid, NudgeError
 
 _NEGATIVE_NUMBER = re.compile(r"-\d+\Z|-\d*\.\d+\Z")
@@ -217,10 +217,11 @@ class VerbGroup(click.Group):
         if incomplete.startswith("-"):
             return click.Command.shell_complete(self, ctx, incomplete)
         return [
-            CompletionItem(entry.word, help=entry.summary)
-            for group in GROUPS
-            for entry in shown_verbs(group, self.path)
-            if entry.word.startswith(incomplete)
+            CompletionItem(name, help=entry.summary)
+            for entry in shown_verbs(None, self.path)
+            # A name that no help lists is offered only to somebody who has begun to type it.
+            for name in (entry.word, *(entry.seed_names if incomplete else ()))
+            if name.startswith(incomplete)
         ]
 
 
@@ -230,7 +231,7 @@ def _help_words(entry: Verb, rest: Sequence[str]) -> list[str]:
 
 
 class CommandGroup(VerbCommand, VerbGroup):
-    """A verb that has verbs of its own: `nudge memory`."""
+    """A verb that has verbs of its own: `nudge note`."""
 
     def __init__(self, path: str, alone: str | None = None, **kwargs: Any) -> None:
         self.path, self.alone = path, alone
@@ -252,7 +253,7 @@ class CommandGroup(VerbCommand, VerbGroup):
 
 
 class Root(VerbGroup):
-    """The program itself: lists all verbs by group, and runs one."""
+    """The program itself: lists the first verbs, or all of them by group, and runs one."""
 
     def __init__(self) -> None:
         super().__init__("nudge", invoke_without_command=True, add_help_option=False, callback=_show_root_help)
@@ -264,11 +265,24 @@ class Root(VerbGroup):
         ]
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        formatter.write_text("Nudge: the shared memory of the coding agents on one machine.")
+        """Write one screen: the verbs that a newcomer needs, and where the others are."""
+        del ctx
+        _write_head(formatter)
+        formatter.write_paragraph()
+        formatter.indent()
+        formatter.write_dl([(entry.name, entry.summary) for entry in first_verbs()])
+        formatter.dedent()
         formatter.write_paragraph()
         formatter.write_text(_ABOUT)
         formatter.write_paragraph()
-        formatter.write_usage("nudge", "[-p PORT] [--json] COMMAND [ARGS]...")
+        formatter.write(f"Example: {EXAMPLES[0]}\n")
+        formatter.write_text("All commands: nudge help all; one of them: nudge help COMMAND")
+
+    def full_help(self) -> str:
+        """Return the help that lists every verb by group, with the global options and examples."""
+        ctx = click.Context(self, info_name="nudge")
+        formatter = ctx.make_formatter()
+        _write_head(formatter)
         for group in GROUPS:
             with formatter.section(group):
                 formatter.write_dl([(entry.name, _summary(entry)) for entry in shown_verbs(group, "")])
@@ -278,15 +292,22 @@ class Root(VerbGroup):
             for line in EXAMPLES:
                 formatter.write(f"  {line}\n")
         formatter.write_paragraph()
-        formatter.write_text("Options and examples of a command: nudge COMMAND --help")
+        formatter.write_text("Options and examples of a command: nudge help COMMAND")
+        return formatter.getvalue().rstrip("\n")
+
+
+def _write_head(formatter: click.HelpFormatter) -> None:
+    formatter.write_text("Nudge: the shared memory of the coding agents on one machine.")
+    formatter.write_paragraph()
+    formatter.write_usage("nudge", "[-p PORT] [--json] COMMAND [ARGS]...")
 
 
 _ABOUT = (
-    "A hint is a short fact with a name, such as api/test: the command that runs the tests of api. A note is a longer "
-    "text: a decision, a lesson. The history is what agents did, as their hooks recorded it."
+    "A hint is a short fact with a name, such as api/test. A note is a longer text: a decision, a lesson. The history "
+    "is what agents did, as their hooks recorded it."
 )
 EXAMPLES = (
-    'nudge set http-proxy build "docker compose build router" --tags build,docker',
+    'nudge set http-proxy build "docker compose build router"',
     "nudge get http-proxy build",
     'eval "$(nudge get http-proxy build --value-only)"',
 )
@@ -316,10 +337,14 @@ def _run_group(ctx: click.Context) -> int:
 
 
 def verb_advice(word: str, parent: str) -> str:
-    """Return the advice for a verb that does not exist: the nearest name, else the help."""
+    """Return the advice for a verb that does not exist: the one verb below another that has this name, else the nearest
+    name, else the help."""
     from difflib import get_close_matches
 
     program = f"nudge {parent}".rstrip()
+    below = [entry.name for entry in shown_verbs() if entry.parent and entry.word == word]
+    if not parent and len(below) == 1:  # `nudge forget`
+        return f"did you mean: nudge {below[0]}"
     names = [name for entry in shown_verbs(None, parent) for name in (entry.word, *entry.aliases)]
     near = get_close_matches(word, names, n=1, cutoff=0.5)
     return f"did you mean: {program} {near[0]}" if near else f"try: {program} --help"

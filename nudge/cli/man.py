@@ -10,7 +10,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from nudge import __version__
-from nudge.cli import app, completion
+from nudge.cli import app, completion, output
 from nudge.cli.app import Root, verb
 from nudge.cli.output import EXIT_OK, Usage
 from nudge.cli.plain import Invocation
@@ -38,11 +38,13 @@ Page = list[tuple[str, str | Rows | list[str]]]  # a section's title, and text, 
 
 
 def _complete_verb(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
-    """Offer the verbs, or those below the words that are there already: `nudge man memory st`."""
-    parent = " ".join(ctx.params.get("words") or ())
+    """Offer the verbs, or those below the words that are there already: `nudge man note st`."""
+    parent = find_verb(*(words := ctx.params.get("words") or ()))
+    if words and parent is None:
+        return []
     return [
         CompletionItem(entry.word, help=entry.summary)
-        for entry in shown_verbs(None, parent)
+        for entry in shown_verbs(None, parent.name if parent else "")
         if entry.word.startswith(incomplete)
     ]
 
@@ -51,12 +53,12 @@ _verb_argument = click.argument(
     "words",
     metavar="[COMMAND]",
     nargs=-1,
-    help="The command, such as get or memory store; without it, nudge itself.",
+    help="The command, such as get or note store; without it, nudge itself.",
     shell_complete=_complete_verb,
 )
 
 
-@verb("man", "nudge man", "nudge man get", "nudge man memory store", "nudge man | man -l -")
+@verb("man", "nudge man", "nudge man get", "nudge man note store", "nudge man | man -l -")
 @_verb_argument
 def man(invocation: Invocation, words: tuple[str, ...]) -> int:
     """Prints text on a terminal, and a man page (roff) into a pipe."""
@@ -69,12 +71,15 @@ def man(invocation: Invocation, words: tuple[str, ...]) -> int:
     return EXIT_OK
 
 
-@verb("help", "nudge help", "nudge help get", "nudge help memory store")
+@verb("help", "nudge help", "nudge help all", "nudge help get", "nudge help note store")
 @_verb_argument
 def help_command(invocation: Invocation, words: tuple[str, ...]) -> int:
-    """The same as `nudge COMMAND --help`."""
+    """The same as `nudge COMMAND --help`. `nudge help all` lists every command by group."""
     if not words:
         return app.main(["--help"])
+    if words == ("all",):
+        output.print_line(Root().full_help())
+        return EXIT_OK
     if find_verb(*words) is None:
         invocation.verb = None
     return app.main([*_find(words).name.split(), "--help"])
@@ -105,7 +110,8 @@ def _find(words: tuple[str, ...], prefix: str = "") -> Verb:
     """Return the verb. `prefix` comes before the name of the verb in the advice for an unknown one."""
     entry = find_verb(*words)
     if entry is None:
-        parent = " ".join(words[:-1]) if find_verb(*words[:-1]) else ""
+        above = find_verb(*words[:-1])
+        parent = above.name if above else ""
         advice = app.verb_advice(words[-1], parent).replace("did you mean: nudge ", f"did you mean: nudge {prefix}")
         raise Usage(f"unknown command {' '.join(words)!a}", advice)
     return entry

@@ -1,4 +1,4 @@
-"""The verbs for notes: remember, recall, explain, and `nudge memory` with store, recall, search, get, list, update,
+"""The verbs for notes: remember, recall, explain, and `nudge note` with store, recall, search, get, list, update,
 delete, promote, link, unlink, resolve, stats, namespaces and shell."""
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from nudge.words import content_words
 
 _TITLE_CHARS = 100  # in a title that is made from the first sentence
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[\"'(]?[A-Z0-9])|\n")
-_NO_MATCH = "no note matches; list all with: nudge memory list, store one with: nudge remember TEXT"
+_NO_MATCH = "no note matches; list all with: nudge note list, store one with: nudge remember TEXT"
 _HINTS_RECALLED = 5
 _HINT_WORDS = 8  # words searched for in hints: each takes a query of its own
 
@@ -158,7 +158,7 @@ def explain(invocation: Invocation, what: tuple[str, ...], project: str | None, 
         for error in result["errors"]:
             console.note(f"nudge explain: {escape(error['message'])}")
         if not result["items"] and not result["errors"]:
-            console.note("no note has one of these words; list the notes with: nudge memory list")
+            console.note("no note has one of these words; list the notes with: nudge note list")
     is_named = "ids" in fields or "names" in fields  # else words, for which an empty list is an answer too
     return EXIT_NOT_FOUND if is_named and not result["items"] else EXIT_OK
 
@@ -175,23 +175,23 @@ def _explain_fields(what: tuple[str, ...]) -> dict[str, Any]:
     return params.drop_none(query=query, ids=[params.parse_note_id(word) for word in ids] or None, names=names or None)
 
 
-# nudge memory
+# nudge note
 
 verb_group(
-    "memory",
+    "note",
     "A note is a text with a title, a kind, tags and links; its tier says how long it is kept. `nudge remember` and "
     "`nudge recall` are the short forms of store and recall.",
-    'nudge memory store -T "Database" -c "SQLite: one writer is enough" --kind decision',
-    "nudge memory recall which database",
-    "nudge memory list --tier long --limit 20",
+    'nudge note store -T "Database" -c "SQLite: one writer is enough" --kind decision',
+    "nudge note recall which database",
+    "nudge note list --tier long --limit 20",
 )
 
 
 @verb(
-    "memory store",
-    'nudge memory store -T "Database" -c "SQLite: one writer is enough" --kind decision --tier long',
-    'nudge memory store -T "Release" -c - --tags release,howto < RELEASING.md',
-    'nudge memory store -T "Freeze" -c "No merges to main" --ttl-secs 86400 --priority 9',
+    "note store",
+    'nudge note store -T "Database" -c "SQLite: one writer is enough" --kind decision --tier long',
+    'nudge note store -T "Release" -c - --tags release,howto < RELEASING.md',
+    'nudge note store -T "Freeze" -c "No merges to main" --ttl-secs 86400 --priority 9',
 )
 @option(
     "-T",
@@ -215,7 +215,7 @@ def _store(invocation: Invocation, **fields: Any) -> int:
     return EXIT_OK
 
 
-@verb("memory recall", "nudge memory recall which database", "nudge memory recall deploy --budget-tokens 500")
+@verb("note recall", "nudge note recall which database", "nudge note recall deploy --budget-tokens 500")
 @words_argument
 @filter_options
 @params.limit_option(limits.DEFAULT_RECALL_LIMIT, "notes")
@@ -230,7 +230,7 @@ def memory_recall(invocation: Invocation, words: tuple[str, ...], no_touch: bool
     return EXIT_OK
 
 
-@verb("memory search", "nudge memory search database migration", "nudge memory search router --tags http --since 30d")
+@verb("note search", "nudge note search database migration", "nudge note search router --tags http --since 30d")
 @words_argument
 @filter_options
 @params.limit_option(limits.DEFAULT_SEARCH_LIMIT, "notes")
@@ -241,7 +241,7 @@ def search(invocation: Invocation, words: tuple[str, ...], **filters: Any) -> in
     return EXIT_OK
 
 
-@verb("memory list", "nudge memory list", "nudge memory list --namespace . --tier long --offset 50")
+@verb("note list", "nudge note list", "nudge note list --namespace . --tier long --offset 50")
 @filter_options
 @params.limit_option(limits.DEFAULT_SEARCH_LIMIT, "notes")
 @option("--offset", type=WHOLE, metavar="N", help="Skip the first N notes.")
@@ -274,7 +274,7 @@ def _show_list(
         console.note(none)
 
 
-@verb("memory get", "nudge memory get m12", "nudge memory get 12 --json")
+@verb("note get", "nudge note get m12", "nudge note get 12 --json")
 @id_argument
 @params.namespace_option("Namespace of the note; needed for a private note of another project.")
 def get(invocation: Invocation, note_id: int, namespace: str | None) -> int:
@@ -287,9 +287,9 @@ def get(invocation: Invocation, note_id: int, namespace: str | None) -> int:
 
 
 @verb(
-    "memory update",
-    'nudge memory update m12 -c "SQLite in WAL mode"',
-    "nudge memory update m12 --priority 8 --tags database,sqlite --expires-at 30d",
+    "note update",
+    'nudge note update m12 -c "SQLite in WAL mode"',
+    "nudge note update m12 --priority 8 --tags database,sqlite --expires-at 30d",
 )
 @id_argument
 @option("-T", "--title", metavar="TITLE", help="New title.")
@@ -307,11 +307,11 @@ def update(invocation: Invocation, note_id: int, content: str | None, **fields: 
     return EXIT_OK
 
 
-@verb("memory delete", "nudge memory delete m12", "nudge memory delete m12 --yes")
+@verb("note delete", "nudge note delete m12", "nudge note delete m12 --yes")
 @id_argument
 @yes_option
 def delete(invocation: Invocation, note_id: int, yes: bool) -> int:
-    """Asks for confirmation. The note cannot be restored: `nudge memory forget` moves notes to the archive instead."""
+    """Asks for confirmation. The note cannot be restored: `nudge note forget` moves notes to the archive instead."""
     console = invocation.console
     note = invocation.call("nudge.memory_get", {"id": note_id})["memory"]
     name = f"{note_name(note_id)} {title_of(note)}"
@@ -323,7 +323,7 @@ def delete(invocation: Invocation, note_id: int, yes: bool) -> int:
     return EXIT_OK
 
 
-@verb("memory promote", "nudge memory promote m12")
+@verb("note promote", "nudge note promote m12")
 @id_argument
 def promote(invocation: Invocation, note_id: int) -> int:
     """The tier of the note becomes long, and it no longer expires."""
@@ -336,12 +336,12 @@ def _note_argument(name: str, metavar: str, help: str) -> Callable[[params.F], p
     return click.argument(name, metavar=metavar, type=NOTE_ID, help=help, shell_complete=completion.note_ids)
 
 
-@verb("memory link", "nudge memory link m12 m7 --relation supersedes", "nudge memory link m12 m13")
+@verb("note link", "nudge note link m12 m7 --relation supersedes", "nudge note link m12 m13")
 @_note_argument("source", "SOURCE", "The note that the link starts from, such as m12.")
 @_note_argument("target", "TARGET", "The note that the link leads to.")
 @option("--relation", type=click.Choice(RELATIONS), help="What SOURCE is to TARGET (default: related_to).")
 def link(invocation: Invocation, source: int, target: int, relation: str | None) -> int:
-    """`nudge memory get` prints the links of a note."""
+    """`nudge note get` prints the links of a note."""
     fields = {"source_id": source, "target_id": target, **params.drop_none(relation=relation)}
     console, result = invocation.console, invocation.call("nudge.memory_link", fields)
     word = (relation or RELATIONS[0]).replace("_", " ")
@@ -351,12 +351,12 @@ def link(invocation: Invocation, source: int, target: int, relation: str | None)
     return EXIT_OK
 
 
-@verb("memory unlink", "nudge memory unlink m12 m7", "nudge memory unlink m12 m7 --relation supersedes")
+@verb("note unlink", "nudge note unlink m12 m7", "nudge note unlink m12 m7 --relation supersedes")
 @_note_argument("source", "SOURCE", "The note that the link starts from, such as m12.")
 @_note_argument("target", "TARGET", "The note that the link leads to.")
 @option("--relation", type=click.Choice(RELATIONS), help="Only the link of this relation (default: every one).")
 def unlink(invocation: Invocation, source: int, target: int, relation: str | None) -> int:
-    """Deletes the links from SOURCE to TARGET, not those in the other direction. `nudge memory get` prints the links of
+    """Deletes the links from SOURCE to TARGET, not those in the other direction. `nudge note get` prints the links of
     a note."""
     fields = {"source_id": source, "target_id": target, **params.drop_none(relation=relation)}
     console, result = invocation.console, invocation.call("nudge.memory_delete_link", fields)
@@ -365,7 +365,7 @@ def unlink(invocation: Invocation, source: int, target: int, relation: str | Non
     return EXIT_OK
 
 
-@verb("memory resolve", "nudge memory resolve m12 m7")
+@verb("note resolve", "nudge note resolve m12 m7")
 @_note_argument("winner", "RIGHT", "The note that is right.")
 @_note_argument("loser", "WRONG", "The note that it supersedes.")
 def resolve_contradiction(invocation: Invocation, winner: int, loser: int) -> int:
@@ -377,7 +377,7 @@ def resolve_contradiction(invocation: Invocation, winner: int, loser: int) -> in
     return EXIT_OK
 
 
-@verb("memory stats", "nudge memory stats", "nudge memory stats --json")
+@verb("note stats", "nudge note stats", "nudge note stats --json")
 def stats(invocation: Invocation) -> int:
     """Also prints how many notes expire within a day, the number of links and archived notes, and the size of the
     database."""
@@ -386,7 +386,7 @@ def stats(invocation: Invocation) -> int:
     return EXIT_OK
 
 
-@verb("memory namespaces", "nudge memory namespaces")
+@verb("note namespaces", "nudge note namespaces")
 def namespaces(invocation: Invocation) -> int:
     """A namespace is the full name of a repo, or any name that a note was stored with."""
     console, result = invocation.console, invocation.call("nudge.memory_namespaces", {})
@@ -397,9 +397,9 @@ def namespaces(invocation: Invocation) -> int:
     return EXIT_OK
 
 
-# memory shell
+# note shell
 
-_SHELL_PROMPT = "memory> "
+_SHELL_PROMPT = "note> "
 _SHELL_HELP = (
     ("recall WORDS", "find notes with any of the words"),
     ("search WORDS", "find notes with all of the words"),
@@ -414,10 +414,10 @@ _SHELL_HELP = (
 _SHELL_VERBS = ("recall", "search", "list", "get", "stats", "namespaces", "delete")
 
 
-@verb("memory shell", "nudge memory shell", "printf 'recall sqlite\\nstats\\n' | nudge memory shell")
+@verb("note shell", "nudge note shell", "printf 'recall sqlite\\nstats\\n' | nudge note shell")
 def shell(invocation: Invocation) -> int:
     """Each line is a command: recall, search, list, get, stats, namespaces, delete, help or quit. They take the options
-    of `nudge memory COMMAND`. Reads lines from stdin when it is not a terminal."""
+    of `nudge note COMMAND`. Reads lines from stdin when it is not a terminal."""
     global_options = ["--json"] if invocation.as_json else []
     global_options += ["--port", str(invocation.port)] if invocation.port is not None else []
     for line in _read_lines():
@@ -429,7 +429,7 @@ def shell(invocation: Invocation) -> int:
             invocation.console.show(f"{name.ljust(width)}  {meaning}" for name, meaning in _SHELL_HELP)
         elif command not in _SHELL_VERBS:
             invocation.console.note(f"unknown command {command!a}; try: help")
-        elif app.main([*global_options, "memory", command, *_verb_arguments(command, rest)]) == EXIT_BROKEN_PIPE:
+        elif app.main([*global_options, "note", command, *_verb_arguments(command, rest)]) == EXIT_BROKEN_PIPE:
             return EXIT_BROKEN_PIPE
     return EXIT_OK
 

@@ -71,11 +71,11 @@ _PHRASES = {
     "set": {
         "such as PT2H or P1DT12H": "such as 30d, 12h, PT2H or P1DT12H",
     },
-    "memory resolve": {"another note than winner_id": "another note than RIGHT"},
+    "note resolve": {"another note than winner_id": "another note than RIGHT"},
     "journal start": _ADD_PARALLEL,
     "journal adopt": _ADD_PARALLEL,
 }
-_NOTE_VERBS = ("memory", "remember", "recall", "explain")
+_NOTE_VERBS = ("note", "remember", "recall", "explain")
 
 
 class Usage(Exception):
@@ -283,8 +283,8 @@ def _advice(reason: str, verb: str) -> str:
     if reason == "E_NOT_FOUND" and verb.startswith("journal"):
         return "list the attempts with: nudge journal list --all-projects"
     if reason == "E_NOT_FOUND" and verb.split()[0] in _NOTE_VERBS:
-        archive = "archive " if verb.startswith("memory archive") else ""
-        return f"list the notes with: nudge memory {archive}list"
+        archive = "archive " if verb.startswith("note archive") else ""
+        return f"list the notes with: nudge note {archive}list"
     return _ADVICE.get(reason, "").format(verb=verb)
 
 

@@ -150,12 +150,12 @@ def stored_note_lines(console: Console, result: Mapping[str, Any]) -> Iterator[s
     yield f"  namespace: {escape(result['namespace'])}"
     if expires_at := result.get("expires_at"):
         life = _remaining_time(expires_at)
-        yield f"  kept: {life}, and longer when it is recalled; for good: nudge memory promote {name}"
+        yield f"  kept: {life}, and longer when it is recalled; for good: nudge note promote {name}"
     else:
         yield "  kept: for good"
     if similar := result["potential_contradictions"]:
         names = ", ".join(map(note_name, similar))
-        yield f"  similar: {names}; if one of them is wrong: nudge memory resolve RIGHT WRONG"
+        yield f"  similar: {names}; if one of them is wrong: nudge note resolve RIGHT WRONG"
 
 
 def full_note_lines(console: Console, note: Note, links: Sequence[Mapping[str, Any]] = ()) -> Iterator[str]:

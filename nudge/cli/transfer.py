@@ -1,4 +1,4 @@
-"""The verbs that move data in bulk: export and import for hints and the history; `nudge memory` with export, import,
+"""The verbs that move data in bulk: export and import for hints and the history; `nudge note` with export, import,
 sync and mine for notes."""
 
 from __future__ import annotations
@@ -304,11 +304,11 @@ def _hint_import_lines(styler: Styler, result: dict[str, Any]) -> Iterator[str]:
 # Notes
 
 
-@verb("memory export", "nudge memory export > notes.json", "nudge memory export -o notes.json --namespace .")
+@verb("note export", "nudge note export > notes.json", "nudge note export -o notes.json --namespace .")
 @_output_option
 @namespace_option()
 def export_notes(invocation: Invocation, target: str | None, namespace: str | None) -> int:
-    """Prints one JSON document with all notes, their links and metadata, that `nudge memory import` reads."""
+    """Prints one JSON document with all notes, their links and metadata, that `nudge note import` reads."""
     console, to_file = invocation.console, target not in (None, "-")
     with waiting(console, "exporting notes, seconds"):
         document = _export_document(invocation, "nudge.memory_export", note_fields(namespace))
@@ -325,17 +325,17 @@ def export_notes(invocation: Invocation, target: str | None, namespace: str | No
 
 
 @verb(
-    "memory import",
-    "nudge memory import notes.json",
-    "nudge memory import notes.json --dry-run",
-    "nudge memory import < notes.json",
+    "note import",
+    "nudge note import notes.json",
+    "nudge note import notes.json --dry-run",
+    "nudge note import < notes.json",
 )
 @click.argument(
     "file",
     metavar="[FILE]",
     required=False,
     type=click.Path(),
-    help="A file that nudge memory export wrote (default: stdin).",
+    help="A file that nudge note export wrote (default: stdin).",
 )
 @_target_namespace_option
 @dry_run_option
@@ -345,7 +345,7 @@ def import_notes(invocation: Invocation, file: str | None, namespace: str | None
     with the reason."""
     if file is None and (sys.stdin is None or sys.stdin.closed or sys.stdin.isatty()):
         raise Usage("missing FILE")
-    source = _Source(file or "-", "nudge memory export")
+    source = _Source(file or "-", "nudge note export")
     fields = {"dry_run": dry_run, **note_fields(namespace)}
     parse = partial(_parse_notes, source.name)
     result = _import_document(invocation, "nudge.memory_import", source, fields, parse)
@@ -359,13 +359,13 @@ def _parse_notes(name: str, document: Any) -> dict[str, Any] | None:
     if not isinstance(document, dict) or "memories" not in document:
         has_hints = isinstance(document, dict) and ("components" in document or "payload" in document)
         advice = (
-            "it has hints, read it with: nudge import" if has_hints else "it must be the output of nudge memory export"
+            "it has hints, read it with: nudge import" if has_hints else "it must be the output of nudge note export"
         )
         raise Invalid(f"{name} has no list of memories; {advice}")
     for rows in ("memories", "links"):
         listed = document.get(rows, [])
         if not isinstance(listed, list) or not all(isinstance(row, dict) for row in listed):
-            raise Invalid(f"{rows} must be a list of objects; the file must be the output of nudge memory export")
+            raise Invalid(f"{rows} must be a list of objects; the file must be the output of nudge note export")
     return document if len(document["memories"]) <= limits.MAX_BULK_NOTES else None
 
 
@@ -390,9 +390,9 @@ def _note_counts(result: Mapping[str, Any]) -> str:
 
 
 @verb(
-    "memory sync",
-    "nudge memory sync ~/backup/nudge.db --dry-run",
-    "nudge memory sync /media/stick/nudge.db --direction push",
+    "note sync",
+    "nudge note sync ~/backup/nudge.db --dry-run",
+    "nudge note sync /media/stick/nudge.db --direction push",
 )
 @click.argument("file", metavar="FILE", type=click.Path(), help="The other database: a nudge.db file.")
 @option(
@@ -425,10 +425,10 @@ def _row_name(error: Mapping[str, Any]) -> str:
 
 
 @verb(
-    "memory mine",
-    "nudge memory mine --format claude conversations.json",
-    "nudge memory mine --format slack ~/Downloads/slack-export --namespace team",
-    "nudge memory mine --format chatgpt export/ --dry-run",
+    "note mine",
+    "nudge note mine --format claude conversations.json",
+    "nudge note mine --format slack ~/Downloads/slack-export --namespace team",
+    "nudge note mine --format chatgpt export/ --dry-run",
 )
 @click.argument(
     "path", metavar="PATH", type=click.Path(), help="The exported file, or the directory it was unpacked to."

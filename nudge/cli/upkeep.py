@@ -1,4 +1,4 @@
-"""The verbs that tidy up and secure what is stored: `nudge memory` with forget, consolidate, auto-consolidate, gc and
+"""The verbs that tidy up and secure what is stored: `nudge note` with forget, consolidate, auto-consolidate, gc and
 archive; pin, unpin and purge for observations; backup and restore for the database."""
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from nudge.text import escape, format_size
 
 
 @verb(
-    "memory forget",
-    "nudge memory forget --namespace my-app --pattern 'old stuff' --tier short",
-    "nudge memory forget --tags scratch --until 30d --dry-run",
+    "note forget",
+    "nudge note forget --namespace my-app --pattern 'old stuff' --tier short",
+    "nudge note forget --tags scratch --until 30d --dry-run",
 )
 @option("--pattern", metavar="WORDS", help="Only notes with all of these words.")
 @filter_options
@@ -47,7 +47,7 @@ from nudge.text import escape, format_size
 @yes_option
 def forget(invocation: Invocation, dry_run: bool, yes: bool, **filters: Any) -> int:
     """Moves the notes that match all filters; at least one filter is needed. Prints the notes and asks for confirmation
-    first. `nudge memory archive restore` brings a note back."""
+    first. `nudge note archive restore` brings a note back."""
     console, fields = invocation.console, note_fields(**filters)
     preview = invocation.call("nudge.memory_forget", {**fields, "dry_run": True})
     count = output.count(preview["deleted"], "note")
@@ -64,8 +64,8 @@ def forget(invocation: Invocation, dry_run: bool, yes: bool, **filters: Any) -> 
     moved = output.count(result["deleted"], "note")
     console.result(result, [console.styler.done(f"moved {moved} to the archive")] if result["deleted"] else [])
     if not console.as_json:
-        undo = "bring one back with: nudge memory archive restore ID"
-        console.note(undo if result["deleted"] else "no note matches; list all with: nudge memory list")
+        undo = "bring one back with: nudge note archive restore ID"
+        console.note(undo if result["deleted"] else "no note matches; list all with: nudge note list")
     return EXIT_OK
 
 
@@ -81,9 +81,9 @@ def _forget_lines(console: Console, result: Mapping[str, Any]) -> Iterator[str]:
 
 
 @verb(
-    "memory consolidate",
-    'nudge memory consolidate m1 m2 m3 -T "Auth" -s "JWT with refresh tokens"',
-    'nudge memory consolidate m1,m2 -T "Auth" -s - --tier long < summary.txt',
+    "note consolidate",
+    'nudge note consolidate m1 m2 m3 -T "Auth" -s "JWT with refresh tokens"',
+    'nudge note consolidate m1,m2 -T "Auth" -s - --tier long < summary.txt',
 )
 @click.argument(
     "ids",
@@ -117,9 +117,9 @@ def consolidate(
 
 
 @verb(
-    "memory auto-consolidate",
-    "nudge memory auto-consolidate --dry-run",
-    "nudge memory auto-consolidate --namespace . --short-only --min-count 5",
+    "note auto-consolidate",
+    "nudge note auto-consolidate --dry-run",
+    "nudge note auto-consolidate --namespace . --short-only --min-count 5",
 )
 @namespace_option()
 @option("--short-only", is_flag=True, help="Only notes of the tier short.")
@@ -151,7 +151,7 @@ def auto_consolidate(
     return EXIT_OK
 
 
-@verb("memory gc", "nudge memory gc")
+@verb("note gc", "nudge note gc")
 def gc(invocation: Invocation) -> int:
     """The server also does this by itself from time to time. Expired notes are never found, even before they are moved.
     Prints how many were moved."""
@@ -167,19 +167,19 @@ def gc(invocation: Invocation) -> int:
 _NOTHING_ARCHIVED = "nothing is archived; expired, forgotten and consolidated notes go to the archive"
 
 verb_group(
-    "memory archive",
+    "note archive",
     "Expired, forgotten and consolidated notes go to the archive; deleted ones do not.",
-    "nudge memory archive list",
-    "nudge memory archive restore m12",
-    "nudge memory archive purge --older-than 90d",
+    "nudge note archive list",
+    "nudge note archive restore m12",
+    "nudge note archive purge --older-than 90d",
 )
 
 
 @verb(
-    "memory archive list",
-    "nudge memory archive list",
-    "nudge memory archive list deploy staging --kind decision",
-    "nudge memory archive list --namespace . --limit 50",
+    "note archive list",
+    "nudge note archive list",
+    "nudge note archive list deploy staging --kind decision",
+    "nudge note archive list --namespace . --limit 50",
 )
 @click.argument("words", metavar="WORDS...", nargs=-1, help="Only notes with any of these words.")
 @filter_options
@@ -214,7 +214,7 @@ def _archive_lines(console: Console, notes: Sequence[Note]) -> Iterator[str]:
         yield "  ".join([console.styler.paint("bold", name), *cells, console.styler.clip(title, taken)])
 
 
-@verb("memory archive restore", "nudge memory archive restore m12")
+@verb("note archive restore", "nudge note archive restore m12")
 @click.argument(
     "note_id",
     metavar="ID",
@@ -230,7 +230,7 @@ def archive_restore(invocation: Invocation, note_id: int) -> int:
     return EXIT_OK
 
 
-@verb("memory archive purge", "nudge memory archive purge", "nudge memory archive purge --older-than 90d --yes")
+@verb("note archive purge", "nudge note archive purge", "nudge note archive purge --older-than 90d --yes")
 @option("--older-than", type=DAYS, metavar="DAYS", help="Only notes archived longer ago than this, such as 90d.")
 @yes_option
 def archive_purge(invocation: Invocation, older_than: int | None, yes: bool) -> int:
@@ -246,7 +246,7 @@ def archive_purge(invocation: Invocation, older_than: int | None, yes: bool) -> 
     return EXIT_OK
 
 
-@verb("memory archive stats", "nudge memory archive stats")
+@verb("note archive stats", "nudge note archive stats")
 def archive_stats(invocation: Invocation) -> int:
     """Prints the number and size of archived notes, the time of the first and the last, and counts by reason."""
     console, result = invocation.console, invocation.call("nudge.memory_archive_stats", {})

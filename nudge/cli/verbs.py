@@ -1,20 +1,27 @@
 """The table of verbs: which module implements each, the operations that it calls, and what help says about it.
 
-The name of a verb below another has both words: `memory store`.
+The name of a verb below another has both words: `note store`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-HINTS, NOTES, HISTORY, SERVER, WIRING = "Hints", "Notes", "History", "Server", "Wiring"
-GROUPS = (HINTS, NOTES, HISTORY, SERVER, WIRING)
+HINTS, NOTES, HISTORY = "Hints", "Notes and the journal", "History"
+TELLING, SERVER = "What agents are told", "Server and clients"
+GROUPS = (HINTS, NOTES, HISTORY, TELLING, SERVER)
+FIRST = ("set", "get", "query", "remember", "recall", "search", "inject", "status", "connect", "doctor")
 
 
 class Verb:
-    """One row of the table: where the verb is implemented, and what `nudge --help` says about it."""
+    """One row of the table: where the verb is implemented, and what `nudge help all` says about it.
 
-    __slots__ = ("aliases", "group", "hidden", "module", "name", "operations", "parent", "summary", "word")
+    `seed_names` work like aliases, but no help lists them."""
+
+    __slots__ = (
+        *("name", "parent", "word", "group", "module", "summary"),
+        *("operations", "aliases", "seed_names", "hidden"),
+    )
 
     def __init__(
         self,
@@ -24,10 +31,11 @@ class Verb:
         summary: str,
         *operations: str,
         aliases: tuple[str, ...] = (),
+        seed_names: tuple[str, ...] = (),
         hidden: bool = False,
     ) -> None:
         self.name, self.group, self.module, self.summary = name, group, module, summary
-        self.operations, self.aliases, self.hidden = operations, aliases, hidden
+        self.operations, self.aliases, self.seed_names, self.hidden = operations, aliases, seed_names, hidden
         self.parent, _, self.word = name.rpartition(" ")
 
 
@@ -41,7 +49,7 @@ VERBS = (
         "hints",
         "list components, or all hints in one",
         "nudge.list_components",
-        aliases=("list-components",),
+        seed_names=("list-components",),
     ),
     Verb("delete", HINTS, "hints", "delete a hint, or one variant of it", "nudge.delete_hint", aliases=("rm",)),
     Verb("bump", HINTS, "hints", "credit a hint that worked, or lower one that failed", "nudge.bump"),
@@ -66,56 +74,52 @@ VERBS = (
         "recall", NOTES, "memories", "search notes and hints for any of the words", "nudge.memory_recall", "nudge.query"
     ),
     Verb("explain", NOTES, "memories", "show the scores of notes and hints, part by part", "nudge.memory_explain"),
-    Verb("memory", NOTES, "memories", "store, find, change, link and tidy up notes"),
-    Verb("memory store", NOTES, "memories", "store a note, or update the one with its title", "nudge.memory_store"),
+    Verb("note", NOTES, "memories", "store, find, change, link and tidy up notes", seed_names=("memory",)),
+    Verb("note store", NOTES, "memories", "store a note, or update the one with its title", "nudge.memory_store"),
+    Verb("note recall", NOTES, "memories", "find notes with any of the words; counts as a use", "nudge.memory_recall"),
+    Verb("note search", NOTES, "memories", "find notes with all of the words", "nudge.memory_search"),
+    Verb("note get", NOTES, "memories", "show a note in full, with its links", "nudge.memory_get"),
+    Verb("note list", NOTES, "memories", "list notes, the most important first", "nudge.memory_list"),
+    Verb("note update", NOTES, "memories", "change fields of a note", "nudge.memory_update"),
+    Verb("note delete", NOTES, "memories", "delete a note permanently", "nudge.memory_delete"),
+    Verb("note promote", NOTES, "memories", "keep a note for good", "nudge.memory_promote"),
+    Verb("note link", NOTES, "memories", "link two notes", "nudge.memory_link"),
+    Verb("note unlink", NOTES, "memories", "delete a link between two notes", "nudge.memory_delete_link"),
+    Verb("note resolve", NOTES, "memories", "mark which of two contradicting notes is right", "nudge.memory_resolve"),
+    Verb("note stats", NOTES, "memories", "count notes by tier and namespace", "nudge.memory_stats"),
+    Verb("note namespaces", NOTES, "memories", "list namespaces and their numbers of notes", "nudge.memory_namespaces"),
+    Verb("note shell", NOTES, "memories", "browse notes at a prompt"),
+    Verb("note forget", NOTES, "upkeep", "move notes to the archive", "nudge.memory_forget"),
+    Verb("note consolidate", NOTES, "upkeep", "replace notes with one summary", "nudge.memory_consolidate"),
     Verb(
-        "memory recall", NOTES, "memories", "find notes with any of the words; counts as a use", "nudge.memory_recall"
-    ),
-    Verb("memory search", NOTES, "memories", "find notes with all of the words", "nudge.memory_search"),
-    Verb("memory get", NOTES, "memories", "show a note in full, with its links", "nudge.memory_get"),
-    Verb("memory list", NOTES, "memories", "list notes, the most important first", "nudge.memory_list"),
-    Verb("memory update", NOTES, "memories", "change fields of a note", "nudge.memory_update"),
-    Verb("memory delete", NOTES, "memories", "delete a note permanently", "nudge.memory_delete"),
-    Verb("memory promote", NOTES, "memories", "keep a note for good", "nudge.memory_promote"),
-    Verb("memory link", NOTES, "memories", "link two notes", "nudge.memory_link"),
-    Verb("memory unlink", NOTES, "memories", "delete a link between two notes", "nudge.memory_delete_link"),
-    Verb("memory resolve", NOTES, "memories", "mark which of two contradicting notes is right", "nudge.memory_resolve"),
-    Verb("memory stats", NOTES, "memories", "count notes by tier and namespace", "nudge.memory_stats"),
-    Verb(
-        "memory namespaces", NOTES, "memories", "list namespaces and their numbers of notes", "nudge.memory_namespaces"
-    ),
-    Verb("memory shell", NOTES, "memories", "browse notes at a prompt"),
-    Verb("memory forget", NOTES, "upkeep", "move notes to the archive", "nudge.memory_forget"),
-    Verb("memory consolidate", NOTES, "upkeep", "replace notes with one summary", "nudge.memory_consolidate"),
-    Verb(
-        "memory auto-consolidate",
+        "note auto-consolidate",
         NOTES,
         "upkeep",
         "replace each group of notes with the same tag by one",
         "nudge.memory_auto_consolidate",
     ),
-    Verb("memory gc", NOTES, "upkeep", "move expired notes to the archive now", "nudge.memory_gc"),
-    Verb("memory archive", NOTES, "upkeep", "list, restore and purge archived notes"),
-    Verb("memory archive list", NOTES, "upkeep", "list archived notes", "nudge.memory_archive_list"),
+    Verb("note gc", NOTES, "upkeep", "move expired notes to the archive now", "nudge.memory_gc"),
+    Verb("note archive", NOTES, "upkeep", "list, restore and purge archived notes"),
+    Verb("note archive list", NOTES, "upkeep", "list archived notes", "nudge.memory_archive_list"),
     Verb(
-        "memory archive restore",
+        "note archive restore",
         NOTES,
         "upkeep",
         "restore an archived note",
         "nudge.memory_archive_restore",
     ),
     Verb(
-        "memory archive purge",
+        "note archive purge",
         NOTES,
         "upkeep",
         "delete archived notes permanently",
         "nudge.memory_archive_purge",
     ),
-    Verb("memory archive stats", NOTES, "upkeep", "count archived notes", "nudge.memory_archive_stats"),
-    Verb("memory export", NOTES, "transfer", "write notes and links as JSON", "nudge.memory_export"),
-    Verb("memory import", NOTES, "transfer", "read notes and links from JSON", "nudge.memory_import"),
-    Verb("memory sync", NOTES, "transfer", "exchange notes with another database", "nudge.memory_sync"),
-    Verb("memory mine", NOTES, "transfer", "make notes from exported chats", "nudge.memory_import"),
+    Verb("note archive stats", NOTES, "upkeep", "count archived notes", "nudge.memory_archive_stats"),
+    Verb("note export", NOTES, "transfer", "write notes and links as JSON", "nudge.memory_export"),
+    Verb("note import", NOTES, "transfer", "read notes and links from JSON", "nudge.memory_import"),
+    Verb("note sync", NOTES, "transfer", "exchange notes with another database", "nudge.memory_sync"),
+    Verb("note mine", NOTES, "transfer", "make notes from exported chats", "nudge.memory_import"),
     Verb("journal", NOTES, "journal", "list and resolve attempts: what agents tried, expected and got"),
     Verb("journal list", NOTES, "journal", "list attempts", "nudge.list_ghap_entries"),
     Verb("journal show", NOTES, "journal", "show an attempt in full", "nudge.memory_get"),
@@ -137,16 +141,24 @@ VERBS = (
     Verb("trace", HISTORY, "history", "show a session: each prompt and what it led to", "nudge.session_trace"),
     Verb("timeline", HISTORY, "history", "show what happened around an observation", "nudge.timeline"),
     Verb("show", HISTORY, "history", "show observations in full", "nudge.get_observations"),
+    Verb("pin", HISTORY, "upkeep", "keep observations forever", "nudge.pin"),
+    Verb("unpin", HISTORY, "upkeep", "let observations expire again", "nudge.pin"),
+    Verb("purge", HISTORY, "upkeep", "delete observations permanently", "nudge.purge"),
+    Verb("backup", HISTORY, "upkeep", "copy the history to a file", "nudge.backup"),
+    Verb("restore", HISTORY, "upkeep", "replace the history with a backup"),
+    Verb("backfill", HISTORY, "wiring", "record past sessions from Claude Code transcripts", "nudge.record_many"),
+    Verb("off", HISTORY, "told", "turn off recording and telling in this project"),
+    Verb("on", HISTORY, "told", "turn on recording and telling in this project"),
     Verb(
         "inject",
-        HISTORY,
+        TELLING,
         "told",
         "print what an agent that starts here is told",
         "nudge.inject",
     ),
     Verb(
         "learned",
-        HISTORY,
+        TELLING,
         "told",
         "list what failed here and what worked instead",
         "nudge.learned",
@@ -154,41 +166,43 @@ VERBS = (
     ),
     Verb(
         "told",
-        HISTORY,
+        TELLING,
         "told",
         "list what agents were told, and whether they used it",
         "nudge.told",
         "nudge.never_tell",
     ),
-    Verb("stats", HISTORY, "told", "show by week how many lines were told and used", "nudge.stats"),
-    Verb("pin", HISTORY, "upkeep", "keep observations forever", "nudge.pin"),
-    Verb("unpin", HISTORY, "upkeep", "let observations expire again", "nudge.pin"),
-    Verb("purge", HISTORY, "upkeep", "delete observations permanently", "nudge.purge"),
-    Verb("backup", HISTORY, "upkeep", "copy the history to a file", "nudge.backup"),
-    Verb("restore", HISTORY, "upkeep", "replace the history with a backup"),
-    Verb("backfill", HISTORY, "wiring", "record past sessions from Claude Code transcripts", "nudge.record_many"),
-    Verb("replay", HISTORY, "told", "count failures that Nudge would have prevented in past sessions"),
-    Verb("on", HISTORY, "told", "turn on recording and telling in this project"),
-    Verb("off", HISTORY, "told", "turn off recording and telling in this project"),
+    Verb("stats", TELLING, "told", "show by week how many lines were told and used", "nudge.stats"),
+    Verb("replay", TELLING, "told", "count failures that Nudge would have prevented in past sessions"),
     Verb("serve", SERVER, "server", "serve MCP on stdio, and HTTP"),
     Verb("status", SERVER, "server", "show the running server and its state", "nudge.status"),
     Verb("stop", SERVER, "server", "stop the server; hints are kept for the session", "nudge.stop"),
     Verb("token", SERVER, "server", "print the bearer token for HTTP requests"),
     Verb("doctor", SERVER, "server", "check the installation, and show how to fix it"),
-    Verb("connect", WIRING, "wiring", "connect an agent to Nudge: MCP server and hooks"),
-    Verb("disconnect", WIRING, "wiring", "remove what nudge connect added"),
-    Verb("record", WIRING, "wiring", "record one hook event from stdin", "nudge.record"),
-    Verb("completion", WIRING, "man", "print the completion script for a shell"),
-    Verb("man", WIRING, "man", "print the manual page of nudge, or of one command"),
-    Verb("help", WIRING, "man", "show the help of nudge, or of one command", hidden=True),
-    Verb("version", WIRING, "man", "print the version", hidden=True),
+    Verb("connect", SERVER, "wiring", "connect an agent to Nudge: MCP server and hooks"),
+    Verb("disconnect", SERVER, "wiring", "remove what nudge connect added"),
+    Verb("record", SERVER, "wiring", "record one hook event from stdin", "nudge.record"),
+    Verb("completion", SERVER, "man", "print the completion script for a shell"),
+    Verb("man", SERVER, "man", "print the manual page of nudge, or of one command"),
+    Verb("help", SERVER, "man", "show the help of nudge, of one command, or list all"),
+    Verb("version", SERVER, "man", "print the version", hidden=True),
 )
-_BY_NAME = {name: entry for entry in VERBS for name in (entry.name, *entry.aliases)}
+_BY_NAME = {name: entry for entry in VERBS for name in (entry.name, *entry.aliases, *entry.seed_names)}
 
 
 def find_verb(*words: str) -> Verb | None:
-    """Return the verb of that name or alias."""
-    return _BY_NAME.get(" ".join(words))
+    """Return the verb of that name or alias; each word may be an alias."""
+    entry = None
+    for word in " ".join(words).split():
+        entry = _BY_NAME.get(word if entry is None else f"{entry.name} {word}")
+        if entry is None:
+            return None
+    return entry
+
+
+def first_verbs() -> Iterator[Verb]:
+    """Return the verbs that a newcomer needs, in the order in which `nudge --help` lists them."""
+    return (_BY_NAME[name] for name in FIRST)
 
 
 def shown_verbs(group: str | None = None, parent: str | None = None) -> Iterator[Verb]:

@@ -71,7 +71,7 @@ def encode_call(call_id: int, op: str, params: bytes, once: str | None, caller: 
     )
 
 
-IN_A_FILE = "for a larger import run: nudge import FILE, or nudge memory import FILE"
+IN_A_FILE = "for a larger import run: nudge import FILE, or nudge note import FILE"
 
 
 def overlong(most: int) -> dict[str, Any]:

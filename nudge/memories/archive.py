@@ -111,7 +111,7 @@ def _list_command(where: NoteFilter, words: Words | None) -> str:
         "--min-priority": where.min_priority,
     }
     flags = [text for name, value in options.items() if value for text in (name, str(value))]
-    return shlex.join(["nudge", "memory", "archive", "list", *(words.words if words else ()), *flags])
+    return shlex.join(["nudge", "note", "archive", "list", *(words.words if words else ()), *flags])
 
 
 def restore(connection: SqlConnection, note_id: int, now: float, lifetimes: Lifetimes) -> Note:

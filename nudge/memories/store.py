@@ -282,7 +282,7 @@ def delete_links(connection: SqlConnection, source: int, target: int, relation: 
     if not deleted:
         kind = f"{relation} link" if relation else "link"
         found = f"there is no {kind} from m{source} to m{target}"
-        raise NotFound(f"{found}; see the links of m{source} with: nudge memory get m{source}")
+        raise NotFound(f"{found}; see the links of m{source} with: nudge note get m{source}")
     return deleted
 
 

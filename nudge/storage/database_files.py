@@ -40,7 +40,7 @@ OTHERS, OTHERS_WRITE = 0o077, 0o022
 _log = logging.getLogger(__name__)
 # O_NONBLOCK: opening a named pipe would wait for a writer.
 _OPEN = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
-_CHECK = "fix: nudge recent and nudge memory list show what it holds; nudge restore FILE puts a backup in its place"
+_CHECK = "fix: nudge recent and nudge note list show what it holds; nudge restore FILE puts a backup in its place"
 
 
 def files_beside(database: str) -> Iterator[str]:

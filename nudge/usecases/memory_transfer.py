@@ -131,7 +131,7 @@ def _export(app: App, file: str | None, exported_at: str, rows: Iterator[Row]) -
         lists = {name: [row for kind, row in first if kind == name] for name in (transfer.MEMORIES, transfer.LINKS)}
         return {**lists, "exported_at": exported_at}
     if file is None:
-        raise Invalid("the notes are larger than 1 MiB; run: nudge memory export -o FILE", field="namespace")
+        raise Invalid("the notes are larger than 1 MiB; run: nudge note export -o FILE", field="namespace")
     write_pieces(app.require_directory(), file, transfer.export_pieces(exported_at, chain(first, rows)))
     return {"file": file}
 
@@ -186,7 +186,7 @@ class _Source:
         if others.keys() & {"components", "payload"}:
             raise Invalid("has hints and no notes; read it with: nudge import FILE", field="file")
         self.params = parse_params(ImportMemories, {**self.params.model_dump(exclude_unset=True), **others})
-        refuse_page(self.params.next, "nudge memory export -o FILE")
+        refuse_page(self.params.next, "nudge note export -o FILE")
 
     def rows(self, kind: str) -> Iterator[dict[str, Any]]:
         """Yield the rows of one list that are to be stored."""

@@ -1,4 +1,4 @@
-"""The client's side of `nudge memory mine`: writes the conversations in the export of a chat program to a file, which
+"""The client's side of `nudge note mine`: writes the conversations in the export of a chat program to a file, which
 PRIMARY imports. All notes are stored, or none."""
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ def test_a_page_is_not_imported_as_if_it_were_all(script: Http, machine: Machine
         refused = script.exchange("POST", path, body)
         assert refused.status == 400 and sentence in refused.json["message"], refused
     refused = script.call("nudge.memory_import", page)["error"]
-    assert sentence in refused["message"] and "nudge memory export -o FILE" in refused["message"]
+    assert sentence in refused["message"] and "nudge note export -o FILE" in refused["message"]
     assert sentence in script.call("nudge.import", {"payload": hint_page})["error"]["message"]
     assert script.exchange("GET", "/api/v1/export").json["memories"] == []
     file = machine.base / "page.json"
@@ -153,7 +153,7 @@ def test_an_import_over_http_has_16_mib(script: Http, server: Served) -> None:
                 pass  # it answers before it has read everything
             answer = link.getresponse()
             refused = json.loads(answer.read())
-        assert answer.status == 413 and "16 MiB" in refused["message"] and "nudge memory import" in refused["message"]
+        assert answer.status == 413 and "16 MiB" in refused["message"] and "nudge note import" in refused["message"]
     assert left_files(server) == [] and script.exchange("GET", "/api/v1/export").json["memories"] == []
 
 
@@ -223,10 +223,10 @@ def test_large_things_have_their_command(script: Http) -> None:
     """JSON-RPC, like MCP, has no room for more than 1 MiB, and says which command has it."""
     script.exchange("POST", "/api/v1/import", notes(size=4_000))
     refused = script.call("nudge.memory_export", {})["error"]
-    assert refused["data"]["reason"] == "E_INVALID" and "nudge memory export -o FILE" in refused["message"]
+    assert refused["data"]["reason"] == "E_INVALID" and "nudge note export -o FILE" in refused["message"]
     body = {"jsonrpc": "2.0", "id": 1, "method": "nudge.memory_import", "params": notes(size=4_000)}
     large = script.post("/", body)
-    assert large.status == 413 and "nudge memory import FILE" in large.json["error"]["message"]
+    assert large.status == 413 and "nudge note import FILE" in large.json["error"]["message"]
 
 
 def test_a_full_disk_stores_nothing(script: Http, server: Served, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,7 +56,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "imported 1 note: 1 created",
     ),
     "completions": ("completion bash", "complete -o default"),
-    "man": ("man memory store", "NUDGE.*MEMORY.*STORE"),
+    "man": ("man memory store", "NUDGE.*NOTE.*STORE"),
     "mine": ("memory mine --format slack {dir} --namespace {ns}", "0 conversations"),
     "archive": ("memory archive restore {x}", "restored {x} Archived"),
 }

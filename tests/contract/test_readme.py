@@ -14,7 +14,7 @@ from nudge import limits, paths
 from nudge import switches as switch
 from nudge.cli import output
 from nudge.cli.app import load_command
-from nudge.cli.verbs import Verb, find_verb, shown_verbs
+from nudge.cli.verbs import GROUPS, Verb, find_verb, shown_verbs
 from nudge.clients import plan, registry
 from nudge.hints.ranking import CONDITIONS_OF_FULL_SPECIFICITY, WEIGHTS
 from nudge.history.observations import RETENTION_DAYS
@@ -92,12 +92,14 @@ def test_every_verb_is_mentioned() -> None:
     ] == []
 
 
-def test_the_page_of_commands_has_every_verb() -> None:
-    """Its tables have a line for each verb of one word."""
+def test_the_page_of_commands_has_the_groups_of_the_table_of_verbs() -> None:
+    """Each group of `nudge help all` is a heading there, and the table below it has the verbs of the group."""
     (commands,) = (page for page in readme.PAGES if page.path == "docs/commands.md")
-    cells = " ".join(row[0] for table in commands.tables("| verb |") for row in table)
-    listed = {verb.name for verb in SHOWN if " " not in verb.name}
-    assert set(re.findall(r"`nudge ([a-z]+)`", cells)) == listed
+    headings = re.findall(r"^### (.+)$", commands.text, re.MULTILINE)
+    assert [re.sub(r"\[(.+?)\]\(.+?\)", r"\1", heading) for heading in headings] == list(GROUPS)
+    for group, table in zip(GROUPS, commands.tables("| verb |"), strict=True):
+        cells = " ".join(row[0] for row in table)
+        assert re.findall(r"`nudge ([a-z]+)`", cells) == [verb.name for verb in shown_verbs(group, "")]
 
 
 def test_every_listed_tool_is_mentioned() -> None:

@@ -18,9 +18,21 @@ SHOWN = list(shown_verbs())
 
 
 @pytest.mark.parametrize("words", [[], ["--help"], ["-h"], ["help"], ["--json"], ["-p", "9000"]])
-def test_grouped_help(nudge: Nudge, words: list[str]) -> None:
-    """Without a verb: every verb in its group, one line each, with examples, and exit 0."""
+def test_help_is_one_screen(nudge: Nudge, words: list[str]) -> None:
+    """Without a verb: the ten verbs that a newcomer needs, on a screen of 24 lines, and where the others are."""
     outcome = nudge(*words)
+    assert (outcome.code, outcome.err) == (0, "")
+    lines = outcome.out.splitlines()
+    assert re.findall(r"^  (\w+) +\S", outcome.out, re.MULTILINE) == [
+        *("set", "get", "query", "remember", "recall", "search", "inject", "status", "connect", "doctor")
+    ]
+    assert len(lines) <= 24 and max(map(len, lines)) <= 80
+    assert "nudge help all" in outcome.out and "nudge help COMMAND" in outcome.out
+
+
+def test_help_all(nudge: Nudge) -> None:
+    """Every verb in its group, one line each, with the global options and examples."""
+    outcome = nudge("help", "all")
     assert (outcome.code, outcome.err) == (0, "")
     for group in GROUPS:
         assert f"\n{group}:\n" in outcome.out
@@ -28,6 +40,27 @@ def test_grouped_help(nudge: Nudge, words: list[str]) -> None:
         listed = re.search(rf"^  {verb.name} +{re.escape(verb.summary)}", outcome.out, re.MULTILINE)
         assert bool(listed) is not bool(verb.parent)
     assert "\nExamples:\n" in outcome.out and max(map(len, outcome.out.splitlines())) <= 80
+    assert "--port" in outcome.out and "(also: rm)" in outcome.out
+
+
+def test_a_seed_name_works_and_is_not_listed(nudge: Nudge, server: Server) -> None:
+    """`nudge memory` is `nudge note` and `nudge list-components` is `nudge ls`; no help names them."""
+    server.answers["nudge.memory_gc"] = {"expired_deleted": 2}
+    assert nudge("memory", "gc").out == nudge("note", "gc").out == "✔ archived 2 expired notes\n"
+    for words in (["get"], ["archive"], ["archive", "list"]):
+        texts = {nudge(*line).out for line in (["memory", *words, "-h"], ["note", *words, "-h"])}
+        texts.add(nudge("help", "memory", *words).out)
+        assert len(texts) == 1 and "nudge memory" not in texts.pop()
+        assert nudge("man", "memory", *words).out == nudge("man", "note", *words).out
+    assert nudge("list-components", "--help").out == nudge("ls", "--help").out
+    listed = nudge("help", "all").out + nudge("--help").out + nudge("note", "--help").out
+    assert not re.search(r"^  memory\b|list-components|also: memory", listed, re.MULTILINE)
+
+
+@pytest.mark.parametrize("words", [["memory", "get", "x"], ["note", "get", "x"]])
+def test_an_error_names_the_verb_as_help_does(nudge: Nudge, words: list[str]) -> None:
+    """Whichever name was typed."""
+    assert nudge(*words).err.startswith("nudge note get: E_INVALID (40001): ID: ")
 
 
 @pytest.mark.parametrize("parent", sorted({verb.parent for verb in SHOWN if verb.parent}))
@@ -99,6 +132,10 @@ WRONG = "E_INVALID (40001):"
     [
         (["gte", "a"], "nudge: unknown command 'gte'; did you mean: nudge get"),
         (["list"], "nudge: unknown command 'list'; did you mean: nudge ls"),
+        (["forget"], "nudge: unknown command 'forget'; did you mean: nudge note forget"),
+        (["notes"], "nudge: unknown command 'notes'; did you mean: nudge note"),
+        (["promote"], "nudge: unknown command 'promote'; did you mean: nudge note promote"),
+        (["memory", "lits"], "nudge note: unknown command 'lits'; did you mean: nudge note list"),
         (["xyzzy"], "nudge: unknown command 'xyzzy'; try: nudge --help"),
         (["help", "xyzzy"], "nudge: unknown command 'xyzzy'; try: nudge --help"),
         (["\x1b[2J"], "nudge: unknown command '\\x1b[2J'; try: nudge --help"),
@@ -189,8 +226,8 @@ def test_usage_errors(nudge: Nudge, words: list[str], line: str) -> None:
 @pytest.mark.parametrize(
     ("line", "field", "message"),
     [
-        ("memory get x --json", "note_id", "note_id: 'x' is not the id of a note, such as m12"),
-        ("memory list --tier forever --json", "tier", "tier: 'forever' is not one of 'short', 'mid', 'long'"),
+        ("note get x --json", "note_id", "note_id: 'x' is not the id of a note, such as m12"),
+        ("note list --tier forever --json", "tier", "tier: 'forever' is not one of 'short', 'mid', 'long'"),
         ("--json query x --limit 0", "limit", "limit: 0 is not a number of results (1 or more)"),
     ],
 )
@@ -207,8 +244,8 @@ def test_a_wrong_value_has_a_code(nudge: Nudge, server: Server, line: str, field
 @pytest.mark.parametrize(
     "line",
     [
-        *("import /nope", "scan /nope", "restore /nope --yes", "replay /nope", "backfill /nope", "memory import /nope"),
-        *("memory sync /nope", "memory sync /nope --direction pull", "memory mine --format claude /nope"),
+        *("import /nope", "scan /nope", "restore /nope --yes", "replay /nope", "backfill /nope", "note import /nope"),
+        *("note sync /nope", "note sync /nope --direction pull", "note mine --format claude /nope"),
     ],
 )
 def test_a_file_that_does_not_exist(nudge: Nudge, server: Server, line: str) -> None:
@@ -218,7 +255,7 @@ def test_a_file_that_does_not_exist(nudge: Nudge, server: Server, line: str) -> 
     assert outcome.err.startswith("nudge ") and "/nope" in outcome.err and server.calls == []
 
 
-@pytest.mark.parametrize("words", [["--help"], ["search", "--help"], ["man", "search"]])
+@pytest.mark.parametrize("words", [["help", "all"], ["search", "--help"], ["man", "search"]])
 def test_json_is_not_always_an_object(nudge: Nudge, words: list[str]) -> None:
     """A search prints an array: the help does not promise more than JSON."""
     text = " ".join(nudge(*words).out.replace("\\-", "-").split())

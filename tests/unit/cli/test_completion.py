@@ -135,11 +135,20 @@ def test_verbs_are_offered(nudge: Nudge, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_verbs_of_a_verb_are_offered(nudge: Nudge, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Behind `memory` come its own verbs, behind an unknown one nothing."""
-    names = [verb.word for verb in shown_verbs(parent="memory")]
-    assert candidates(nudge, monkeypatch, "memory ") == candidates(nudge, monkeypatch, "memory --json ") == names
+    """Behind `note` come its own verbs, behind an unknown one nothing."""
+    names = [verb.word for verb in shown_verbs(parent="note")]
+    assert candidates(nudge, monkeypatch, "note ") == candidates(nudge, monkeypatch, "note --json ") == names
+    assert candidates(nudge, monkeypatch, "note archive re") == ["restore"]
+    assert candidates(nudge, monkeypatch, "note nonsense ") == []
+
+
+def test_a_seed_name_is_offered_to_who_begins_to_type_it(nudge: Nudge, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`nudge mem` is completed, and behind `memory` come the verbs of `note`."""
+    assert candidates(nudge, monkeypatch, "mem") == ["memory"]
+    assert candidates(nudge, monkeypatch, "no") == ["note"]
+    assert candidates(nudge, monkeypatch, "memory ") == candidates(nudge, monkeypatch, "note ")
     assert candidates(nudge, monkeypatch, "memory archive re") == ["restore"]
-    assert candidates(nudge, monkeypatch, "memory nonsense ") == []
+    assert candidates(nudge, monkeypatch, "man memory archive re") == ["restore"]
 
 
 def test_notes_are_offered(nudge: Nudge, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,11 +158,11 @@ def test_notes_are_offered(nudge: Nudge, server: Server, monkeypatch: pytest.Mon
         "nudge.memory_archive_list": {"memories": [{"id": 3, "title": "Old"}]},
         "nudge.memory_namespaces": {"namespaces": [{"namespace": "github.com/acme/api", "count": 2}]},
     }
-    assert candidates(nudge, monkeypatch, "memory get ") == ["m12", "m7"]
-    assert candidates(nudge, monkeypatch, "memory link m7 m1") == ["m12"]
-    assert candidates(nudge, monkeypatch, "memory archive restore ") == ["m3"]
-    assert candidates(nudge, monkeypatch, "memory list --namespace g") == ["github.com/acme/api"]
-    assert candidates(nudge, monkeypatch, "memory list --tier ") == ["short", "mid", "long"]
+    assert candidates(nudge, monkeypatch, "note get ") == ["m12", "m7"]
+    assert candidates(nudge, monkeypatch, "note link m7 m1") == ["m12"]
+    assert candidates(nudge, monkeypatch, "note archive restore ") == ["m3"]
+    assert candidates(nudge, monkeypatch, "note list --namespace g") == ["github.com/acme/api"]
+    assert candidates(nudge, monkeypatch, "note list --tier ") == ["short", "mid", "long"]
     assert candidates(nudge, monkeypatch, "remember x --kind d") == ["decision", "discovery"]
     assert True not in server.started
 
@@ -208,10 +217,10 @@ def test_hints_are_offered_in_one_word(nudge: Nudge, live: Server, monkeypatch: 
 
 
 def test_man_and_help_offer_verbs(nudge: Nudge, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As the program itself does, also behind `memory`."""
+    """As the program itself does, also behind `note`."""
     for verb in ("man", "help"):
         assert candidates(nudge, monkeypatch, f"{verb} ") == [entry.word for entry in shown_verbs(parent="")]
-        assert candidates(nudge, monkeypatch, f"{verb} memory archive re") == ["restore"]
+        assert candidates(nudge, monkeypatch, f"{verb} note archive re") == ["restore"]
         assert candidates(nudge, monkeypatch, f"{verb} get ") == []
 
 

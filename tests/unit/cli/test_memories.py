@@ -56,7 +56,7 @@ def test_the_lifetimes_in_the_help_are_the_defaults(nudge: Nudge) -> None:
     assert lived.short is not None and lived.mid is not None
     tiers = f"short ({lived.short / 3_600:.0f} hours), mid ({lived.mid / 86_400:.0f} days) or long (for good)"
     assert tiers in " ".join(nudge("remember", "--help").out.split())
-    assert f"after {lived.promote_at} times" in " ".join(nudge("memory", "recall", "--help").out.split())
+    assert f"after {lived.promote_at} times" in " ".join(nudge("note", "recall", "--help").out.split())
 
 
 # remember, store
@@ -99,7 +99,7 @@ def test_remember(nudge: Nudge, server: Server) -> None:
     assert outcome.out.splitlines() == [
         "✔ stored m12 Use SQLite (note, mid)",
         "  namespace: github.com/org/x",
-        "  kept: 7d, and longer when it is recalled; for good: nudge memory promote m12",
+        "  kept: 7d, and longer when it is recalled; for good: nudge note promote m12",
     ]
 
 
@@ -117,11 +117,11 @@ def test_remember_from_stdin(nudge: Nudge, server: Server, monkeypatch: pytest.M
 def test_store_says_what_is_alike(nudge: Nudge, server: Server) -> None:
     """Similar titles, with what to do about a wrong one; a note without an end is kept for good."""
     server.answers["nudge.memory_store"] = {**STORED, "potential_contradictions": [3, 5], "previous": NOTE}
-    assert nudge("memory", "store", "-T", "Use SQLite", "-c", "x").out.splitlines() == [
+    assert nudge("note", "store", "-T", "Use SQLite", "-c", "x").out.splitlines() == [
         "✔ updated m12 Use SQLite (note, mid)",
         "  namespace: github.com/org/x",
         "  kept: for good",
-        "  similar: m3, m5; if one of them is wrong: nudge memory resolve RIGHT WRONG",
+        "  similar: m3, m5; if one of them is wrong: nudge note resolve RIGHT WRONG",
     ]
 
 
@@ -139,7 +139,7 @@ def test_store_takes_every_field(nudge: Nudge, server: Server) -> None:
         "--namespace",
         "n",
     ]
-    nudge("memory", "store", "-T", "T", "-c", "C", *words, "--ttl-secs", "60", "--expires-at", "30d")
+    nudge("note", "store", "-T", "T", "-c", "C", *words, "--ttl-secs", "60", "--expires-at", "30d")
     left = datetime.fromisoformat(server.params.pop("expires_at")).timestamp() - time.time()
     assert abs(left - 30 * 86_400) < 3_600
     assert server.params == {
@@ -157,16 +157,16 @@ def test_store_takes_every_field(nudge: Nudge, server: Server) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["memory", "store", "-c", "x"], "nudge memory store: "),
-        (["memory", "store", "-T", "x", "-c", "x", "--metadata", "7"], "--metadata: must be a JSON object"),
-        (["memory", "store", "-T", "x", "-c", "x", "--metadata", "{"], "--metadata: is not JSON"),
-        (["memory", "store", "-T", "x", "-c", "x", "--tier", "eternal"], "--tier: 'eternal' is not one of"),
-        (["memory", "get", "x"], "ID: 'x' is not the id of a note, such as m12"),
-        (["memory", "get", "m0"], "ID: 'm0' is not the id of a note, such as m12"),
-        (["memory", "list", "--since", "soon"], "--since: 'soon' is not a time"),
+        (["note", "store", "-c", "x"], "nudge note store: "),
+        (["note", "store", "-T", "x", "-c", "x", "--metadata", "7"], "--metadata: must be a JSON object"),
+        (["note", "store", "-T", "x", "-c", "x", "--metadata", "{"], "--metadata: is not JSON"),
+        (["note", "store", "-T", "x", "-c", "x", "--tier", "eternal"], "--tier: 'eternal' is not one of"),
+        (["note", "get", "x"], "ID: 'x' is not the id of a note, such as m12"),
+        (["note", "get", "m0"], "ID: 'm0' is not the id of a note, such as m12"),
+        (["note", "list", "--since", "soon"], "--since: 'soon' is not a time"),
         (["remember"], "nudge remember: missing TEXT...; try: nudge remember "),
-        (["memory", "consolidate", "m1,x", "-T", "t", "-s", "s"], "'x' is not the id of a note"),
-        (["memory", "import", "--namespace", "."], "missing FILE"),
+        (["note", "consolidate", "m1,x", "-T", "t", "-s", "s"], "'x' is not the id of a note"),
+        (["note", "import", "--namespace", "."], "missing FILE"),
     ],
 )
 def test_usage(nudge: Nudge, server: Server, typed: Typed, words: list[str], message: str) -> None:
@@ -183,7 +183,7 @@ def test_usage(nudge: Nudge, server: Server, typed: Typed, words: list[str], mes
 def test_a_list_in_a_pipe(nudge: Nudge, monkeypatch: pytest.MonkeyPatch) -> None:
     """Columns of plain text: id, priority, tier, kind, age, title."""
     monkeypatch.setattr("time.time", lambda: datetime(2026, 11, 16, 10, tzinfo=UTC).timestamp())
-    assert nudge("memory", "list").out.splitlines() == [
+    assert nudge("note", "list").out.splitlines() == [
         "m12  8  long  decision  2h ago  Chose SQLite",
         "m7   5  mid   decision  2h ago  Chose SQLite",
     ]
@@ -191,10 +191,10 @@ def test_a_list_in_a_pipe(nudge: Nudge, monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_a_list_on_a_terminal(nudge: Nudge) -> None:
     """Priority bars and tier colors, and ASCII where the terminal has no more."""
-    first, second = nudge.on(Terminal(), "memory", "list").out.splitlines()
+    first, second = nudge.on(Terminal(), "note", "list").out.splitlines()
     assert "\x1b[32m████████░░\x1b[0m  \x1b[32mlong\x1b[0m" in first
     assert "\x1b[33m█████░░░░░\x1b[0m  \x1b[33mmid \x1b[0m" in second
-    assert "########.." in nudge.on(Terminal("ascii"), "memory", "list").out
+    assert "########.." in nudge.on(Terminal("ascii"), "note", "list").out
 
 
 def test_a_list_is_of_one_line_each(nudge: Nudge, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,7 +206,7 @@ def test_a_list_is_of_one_line_each(nudge: Nudge, server: Server, monkeypatch: p
         {**NOTE, "namespace": "b"},
     ]
     server.answers["nudge.memory_list"] = {"memories": rows, "count": 2, "more": True}
-    outcome = nudge.on(Terminal(), "memory", "list", "--offset", "4")
+    outcome = nudge.on(Terminal(), "note", "list", "--offset", "4")
     assert len(outcome.out.splitlines()) == 2 and "\x1b" not in outcome.out
     assert "…" in outcome.out and "(confidence 0.1)" in outcome.out
     assert outcome.err == "there are more: --offset 6\n"
@@ -222,14 +222,14 @@ def test_what_is_found_is_shown_with_its_text(nudge: Nudge) -> None:
 def test_filters(nudge: Nudge, server: Server, repo: Path) -> None:
     """Words are joined, times become RFC 3339, `.` is the repo that the caller is in."""
     del repo
-    nudge("memory", "search", "a", "b", "--namespace", ".", "--since", "2026-01-01T00:00:00Z", "--min-priority", "3")
+    nudge("note", "search", "a", "b", "--namespace", ".", "--since", "2026-01-01T00:00:00Z", "--min-priority", "3")
     assert server.params == {
         "query": "a b",
         "namespace": "github.com/org/x",
         "since": "2026-01-01T00:00:00.000000Z",
         "min_priority": 3,
     }
-    nudge("memory", "recall", "a", "--kind", "lesson", "--tags", "x,y", "--budget-tokens", "500", "--no-touch")
+    nudge("note", "recall", "a", "--kind", "lesson", "--tags", "x,y", "--budget-tokens", "500", "--no-touch")
     assert server.params == {
         "context": "a",
         "kind": "lesson",
@@ -239,14 +239,14 @@ def test_filters(nudge: Nudge, server: Server, repo: Path) -> None:
     }
 
 
-@pytest.mark.parametrize("words", [["memory", "list"], ["memory", "search", "x"], ["memory", "recall", "x"]])
+@pytest.mark.parametrize("words", [["note", "list"], ["note", "search", "x"], ["note", "recall", "x"]])
 def test_nothing_is_an_answer(nudge: Nudge, server: Server, words: list[str]) -> None:
     """Exit 0, nothing on stdout, and what to type on stderr; with --json the bare result."""
     empty: dict[str, Any] = {"memories": [], "results": [], "count": 0}
     server.answers.update({f"nudge.memory_{words[1]}": empty})
     outcome = nudge(*words)
     assert (outcome.code, outcome.out) == (0, "") and "nudge remember" in outcome.err
-    assert ("nudge memory list" in outcome.err) == (words[1] != "list")
+    assert ("nudge note list" in outcome.err) == (words[1] != "list")
     assert json.loads(nudge(*words, "--json").out) == empty and nudge(*words, "--json").err == ""
 
 
@@ -351,7 +351,7 @@ def test_explain_of_nothing(nudge: Nudge, server: Server) -> None:
     nothing = {"items": [], "missing_ids": [], "errors": [], "metadata": {"query": "x"}}
     server.answers["nudge.memory_explain"] = nothing
     outcome = nudge("explain", "x")
-    assert outcome.code == 0 and "nudge memory list" in outcome.err
+    assert outcome.code == 0 and "nudge note list" in outcome.err
     server.answers["nudge.memory_explain"] = {**nothing, "errors": [{"code": "NOT_FOUND", "message": "no such"}]}
     assert [nudge("explain", *what).code for what in (["m9"], ["9"], ["a/b"], ["x", "m9"])] == [1, 1, 1, 1]
 
@@ -368,7 +368,7 @@ def test_get(nudge: Nudge, server: Server, word: str) -> None:
     ]
     whole = {**NOTE, "expires_at": in_future(hours=3), "access_count": 2, "metadata": {"ticket": 7}}
     server.answers["nudge.memory_get"] = {"memory": whole, "links": links}
-    lines = nudge("memory", "get", word).out.splitlines()
+    lines = nudge("note", "get", word).out.splitlines()
     assert server.params == {"id": 12}
     assert lines[:3] == ["m12  Chose SQLite", "  One writer", "  is enough."]
     assert lines[-2:] == ["  link: supersedes m3", "  link: m7 derived from this"]
@@ -383,33 +383,33 @@ def test_get(nudge: Nudge, server: Server, word: str) -> None:
 
 def test_update_sends_what_is_given(nudge: Nudge, server: Server) -> None:
     """And nothing else."""
-    outcome = nudge("memory", "update", "m12", "-c", "new", "--priority", "9")
+    outcome = nudge("note", "update", "m12", "-c", "new", "--priority", "9")
     assert server.params == {"id": 12, "content": "new", "priority": 9}
     assert outcome.out.startswith("✔ updated content, priority of m12\n")
-    assert nudge("memory", "update", "m12").out.startswith("✔ m12 is unchanged: no field was given\n")
+    assert nudge("note", "update", "m12").out.startswith("✔ m12 is unchanged: no field was given\n")
 
 
 def test_links_and_promotion(nudge: Nudge, server: Server) -> None:
     """Each says in one line what is so now."""
-    assert nudge("memory", "link", "m1", "2").out == "✔ m1 related to m2\n"
+    assert nudge("note", "link", "m1", "2").out == "✔ m1 related to m2\n"
     assert server.params == {"source_id": 1, "target_id": 2}
     server.answers["nudge.memory_link"] = {"linked": True, "new": False}
-    repeated = nudge("memory", "link", "m1", "m2", "--relation", "derived_from").out
+    repeated = nudge("note", "link", "m1", "m2", "--relation", "derived_from").out
     assert repeated == "✔ m1 derived from m2 (it already was)\n"
     server.answers["nudge.memory_delete_link"] = {"deleted": 2}
-    assert nudge("memory", "unlink", "m1", "2").out == "✔ deleted 2 links from m1 to m2\n"
+    assert nudge("note", "unlink", "m1", "2").out == "✔ deleted 2 links from m1 to m2\n"
     assert server.params == {"source_id": 1, "target_id": 2}
-    nudge("memory", "unlink", "m1", "m2", "--relation", "supersedes")
+    nudge("note", "unlink", "m1", "m2", "--relation", "supersedes")
     assert server.params == {"source_id": 1, "target_id": 2, "relation": "supersedes"}
     server.answers["nudge.memory_promote"] = {"promoted": True, "id": 1}
-    assert nudge("memory", "promote", "1").out == "✔ m1 is kept for good\n"
+    assert nudge("note", "promote", "1").out == "✔ m1 is kept for good\n"
 
 
 @pytest.mark.parametrize(("answer", "code"), [("y", 0), ("n", 3)])
 def test_delete_asks(nudge: Nudge, server: Server, typed: Typed, answer: str, code: int) -> None:
     """By the title of the note."""
     typed.lines.append(answer)
-    outcome = nudge("memory", "delete", "m12")
+    outcome = nudge("note", "delete", "m12")
     assert outcome.code == code and "Delete m12 Chose SQLite permanently? [y/N]" in outcome.err
     assert [name for name, _ in server.calls].count("nudge.memory_delete") == (answer == "y")
 
@@ -417,10 +417,10 @@ def test_delete_asks(nudge: Nudge, server: Server, typed: Typed, answer: str, co
 def test_delete_without_a_terminal_needs_yes(nudge: Nudge, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """A script must say that it means it."""
     monkeypatch.setattr(sys, "stdin", io.StringIO("y\n"))
-    outcome = nudge("memory", "delete", "m12")
+    outcome = nudge("note", "delete", "m12")
     assert outcome.code == 2 and outcome.err.endswith("add --yes to go ahead\n")
     assert [name for name, _ in server.calls] == ["nudge.memory_get"]
-    assert nudge("memory", "delete", "m12", "--yes", "--json").out == '{"deleted":true,"id":12}\n'
+    assert nudge("note", "delete", "m12", "--yes", "--json").out == '{"deleted":true,"id":12}\n'
 
 
 # What there is
@@ -437,7 +437,7 @@ def test_stats(nudge: Nudge, server: Server) -> None:
         "archived": 5,
         "db_size_bytes": 1_048_576,
     }
-    assert nudge("memory", "stats").out.splitlines() == [
+    assert nudge("note", "stats").out.splitlines() == [
         "1,203 notes",
         "  mid    1,200",
         "  long   3",
@@ -446,15 +446,15 @@ def test_stats(nudge: Nudge, server: Server) -> None:
         "expiring within a day: 2, links: 4",
         "archived: 5, database: 1 MiB",
     ]
-    assert "██████████  1,200" in nudge.on(Terminal(), "memory", "stats").out
+    assert "██████████  1,200" in nudge.on(Terminal(), "note", "stats").out
 
 
 def test_namespaces(nudge: Nudge, server: Server) -> None:
     """One a line; without any, how to begin."""
     server.answers["nudge.memory_namespaces"] = {"namespaces": [{"namespace": "a/b", "count": 1}]}
-    assert nudge("memory", "namespaces").out == "a/b  1 note\n"
+    assert nudge("note", "namespaces").out == "a/b  1 note\n"
     server.answers["nudge.memory_namespaces"] = {"namespaces": []}
-    assert "nudge remember" in nudge("memory", "namespaces").err
+    assert "nudge remember" in nudge("note", "namespaces").err
 
 
 def test_the_kinds_that_are_offered_are_those_that_are_taken() -> None:
@@ -495,12 +495,12 @@ def test_the_limit_of_hints() -> None:
     assert len(recalled("lint tests docker", 2)) == 2
 
 
-# memory shell
+# note shell
 
 
 def piped(nudge: Nudge, monkeypatch: pytest.MonkeyPatch, text: str, *words: str) -> Outcome:
     monkeypatch.setattr(sys, "stdin", io.StringIO(text))
-    return nudge(*words, "memory", "shell")
+    return nudge(*words, "note", "shell")
 
 
 def test_shell_lines_from_a_pipe(nudge: Nudge, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -522,8 +522,7 @@ def test_a_wrong_line_does_not_end_the_shell(nudge: Nudge, monkeypatch: pytest.M
     outcome = piped(nudge, monkeypatch, "store x\nget x\nhelp\nquit\nnamespaces\n")
     assert outcome.code == 0 and outcome.err.splitlines() == [
         "unknown command 'store'; try: help",
-        "nudge memory get: E_INVALID (40001): ID: 'x' is not the id of a note, such as m12;"
-        " see: nudge memory get --help",
+        "nudge note get: E_INVALID (40001): ID: 'x' is not the id of a note, such as m12; see: nudge note get --help",
     ]
     assert "recall WORDS" in outcome.out and "1 note" not in outcome.out
 
@@ -537,5 +536,5 @@ def test_options_of_the_shell_hold_for_all(nudge: Nudge, server: Server, monkeyp
 def test_shell_delete_asks_at_a_terminal(nudge: Nudge, server: Server, typed: Typed) -> None:
     """The answer comes from the same keyboard, and the end of it ends the shell."""
     typed.lines += ["delete m12", "n", "delete m12", "y"]
-    assert nudge("memory", "shell").code == 0
+    assert nudge("note", "shell").code == 0
     assert [name for name, _ in server.calls].count("nudge.memory_delete") == 1

@@ -87,7 +87,7 @@ def test_columns() -> None:
         ("import", Invalid("such as PT2H or P1DT12H", field="a.meta.ttl"), "a.meta.ttl: such as PT2H or P1DT12H"),
         ("search", Invalid("must be one of x", field="obs_type"), "--type: must be one of x"),
         (
-            "memory resolve",
+            "note resolve",
             Invalid("must be another note than winner_id", field="loser_id"),
             "WRONG: must be another note than RIGHT",
         ),

@@ -167,7 +167,7 @@ def test_a_full_disk(tmp_path: Path, line: str, unbuffered: str) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["set api x -", "remember -", "import -", "memory store -T t -c -", "memory import -", "set api x - --ttl 1d"],
+    ["set api x -", "remember -", "import -", "note store -T t -c -", "note import -", "set api x - --ttl 1d"],
 )
 @pytest.mark.parametrize(("stdin", "reason"), [("0<&-", "it is closed"), ("0> x", "Bad file descriptor")])
 def test_stdin_that_cannot_be_read(tmp_path: Path, line: str, stdin: str, reason: str) -> None:

@@ -120,7 +120,7 @@ def test_a_large_export_comes_in_a_file(nudge: Nudge, server: TransferServer, as
     outcome = nudge("export", *(["--json"] if as_json else []))
     assert json.loads(outcome.out) == ({"payload": PAYLOAD} if as_json else PAYLOAD)
     server.exports_file = NOTES_DOCUMENT
-    assert json.loads(nudge("memory", "export").out) == NOTES_DOCUMENT
+    assert json.loads(nudge("note", "export").out) == NOTES_DOCUMENT
     assert left_files() == []
 
 
@@ -272,7 +272,7 @@ def test_a_large_import_goes_through_a_file(
     assert nudge("import", "x.json").code == 4 and left_files() == []
 
 
-@pytest.mark.parametrize("words", [["import"], ["memory", "import"]])
+@pytest.mark.parametrize("words", [["import"], ["note", "import"]])
 def test_what_may_never_end_is_not_copied(nudge: Nudge, server: Server, words: list[str]) -> None:
     """A device that gives no JSON is refused at its first bytes."""
     for device in ("/dev/zero", "/dev/urandom"):
@@ -320,14 +320,14 @@ def test_import_usage(nudge: Nudge, words: list[str]) -> None:
 
 def test_notes_export_is_the_document(nudge: Nudge, server: Server) -> None:
     """stdout holds the document that import reads."""
-    assert json.loads(nudge("memory", "export", "--namespace", "n").out) == NOTES_DOCUMENT
+    assert json.loads(nudge("note", "export", "--namespace", "n").out) == NOTES_DOCUMENT
     assert [fields["namespace"] for _, fields in server.calls] == ["n"]
 
 
 @pytest.mark.usefixtures("server")
 def test_notes_export_to_a_file(nudge: Nudge, somewhere: Path) -> None:
     """The file is the owner's alone."""
-    outcome = nudge("memory", "export", "-o", "notes.json")
+    outcome = nudge("note", "export", "-o", "notes.json")
     assert outcome.out == "✔ exported 2 notes and 1 link to notes.json\n"
     assert json.loads((somewhere / "notes.json").read_text()) == NOTES_DOCUMENT
     assert stat.S_IMODE((somewhere / "notes.json").stat().st_mode) == 0o600
@@ -340,7 +340,7 @@ def test_notes_import(
     """From a file or from stdin, which needs no word; one call when it fits into one."""
     (somewhere / "notes.json").write_text(json.dumps(NOTES_DOCUMENT))
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(json.dumps(NOTES_DOCUMENT).encode())))
-    assert nudge("memory", "import", *words, "--namespace", "n").out == (
+    assert nudge("note", "import", *words, "--namespace", "n").out == (
         "✔ imported 1 note: 1 created, 1 unchanged, 1 links\n"
     )
     assert sent_notes(server) == [{**NOTES_DOCUMENT, "namespace": "n", "dry_run": False}]
@@ -351,7 +351,7 @@ def test_notes_import_names_what_is_wrong(nudge: Nudge, server: Server, somewher
     (somewhere / "x.json").write_text('{"memories": [{}]}')
     errors = [{"index": number, "error": "title: is required"} for number in range(12)]
     server.answers["nudge.memory_import"] = {**NOTES_IMPORTED, "errors": [{"link": 0, "error": "is not one"}, *errors]}
-    lines = nudge("memory", "import", "x.json", "--dry-run").out.splitlines()
+    lines = nudge("note", "import", "x.json", "--dry-run").out.splitlines()
     assert lines[0] == "nothing was stored (--dry-run); it would be: 1 created, 1 unchanged, 1 links"
     assert lines[1:3] == ["  link 1: is not one", "  note 1: title: is required"] and lines[-1] == "  and 3 more"
 
@@ -362,14 +362,14 @@ def test_notes_import_names_what_is_wrong(nudge: Nudge, server: Server, somewher
 def test_notes_what_is_no_export_is_refused_here(nudge: Nudge, server: Server, somewhere: Path, text: str) -> None:
     """In one line, and nothing is sent."""
     (somewhere / "x.json").write_text(text)
-    outcome = nudge("memory", "import", "x.json")
-    assert outcome.code == 3 and "nudge memory export" in outcome.err and server.calls == []
+    outcome = nudge("note", "import", "x.json")
+    assert outcome.code == 3 and "nudge note export" in outcome.err and server.calls == []
 
 
 def test_notes_an_export_of_hints_names_its_command(nudge: Nudge, server: Server, somewhere: Path) -> None:
     """The output of `nudge export` is refused with the command that reads it."""
     (somewhere / "x.json").write_text('{"components": {}}')
-    outcome = nudge("memory", "import", "x.json")
+    outcome = nudge("note", "import", "x.json")
     assert outcome.code == 3 and "x.json has no list of memories" in outcome.err and server.calls == []
     assert "nudge import" in outcome.err
 
@@ -381,7 +381,7 @@ def test_notes_a_large_import_goes_through_a_file(
     """Also when its many notes are small."""
     document = {"memories": [{**NOTE, "content": content}] * (limits.MAX_BULK_NOTES + 1), "links": [LINK]}
     (somewhere / "x.json").write_text(json.dumps(document))
-    assert nudge("memory", "import", "x.json").code == 0
+    assert nudge("note", "import", "x.json").code == 0
     [sent] = sent_notes(server)
     assert sent == {"file": sent["file"], "dry_run": False}
     assert server.imported == [document] and left_files() == []
@@ -390,12 +390,12 @@ def test_notes_a_large_import_goes_through_a_file(
 def test_notes_sync(nudge: Nudge, server: Server, somewhere: Path) -> None:
     """A path of the caller's directory; both directions are told."""
     (somewhere / "other.db").touch()
-    outcome = nudge("memory", "sync", "other.db", "--direction", "merge")
+    outcome = nudge("note", "sync", "other.db", "--direction", "merge")
     assert outcome.out.splitlines() == ["✔ pulled: 2 created", "✔ pushed: nothing new"]
     assert server.params == {"path": str(somewhere / "other.db"), "direction": "merge", "dry_run": False}
-    dry = nudge("memory", "sync", "other.db", "--dry-run")
+    dry = nudge("note", "sync", "other.db", "--dry-run")
     assert dry.out.startswith("pulled: ") and dry.err == "nothing was changed (--dry-run)\n"
-    assert nudge("memory", "sync", "new.db", "--direction", "push").code == 0  # which creates it
+    assert nudge("note", "sync", "new.db", "--direction", "push").code == 0  # which creates it
 
 
 def test_notes_mine(nudge: Nudge, server: TransferServer, somewhere: Path) -> None:
@@ -403,11 +403,11 @@ def test_notes_mine(nudge: Nudge, server: TransferServer, somewhere: Path) -> No
     said = [{"uuid": "1", "name": "A", "chat_messages": [{"sender": "human", "text": "Hello"}]}]
     exported = [*said, {"uuid": "2", "name": "B", "chat_messages": []}, 7]
     (somewhere / "conversations.json").write_text(json.dumps(exported))
-    outcome = nudge("memory", "mine", "--format", "claude", "conversations.json", "--namespace", "chats")
+    outcome = nudge("note", "mine", "--format", "claude", "conversations.json", "--namespace", "chats")
     assert outcome.out.splitlines() == [
         "1 conversation (left out: 1 empty, 1 bad)",
         "✔ imported 1 note: 1 created, 1 unchanged, 1 links",
     ]
     assert server.params["namespace"] == "chats" and len(server.imported[0]["memories"]) == 1
-    missing = nudge("memory", "mine", "--format", "claude", "missing.json")
+    missing = nudge("note", "mine", "--format", "claude", "missing.json")
     assert missing.code == 2 and "missing.json does not exist" in missing.err

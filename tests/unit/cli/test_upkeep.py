@@ -41,7 +41,7 @@ def test_forget_shows_first_and_asks(
 ) -> None:
     """A dry run, the notes that it names, a question, and only then the work."""
     typed.lines.append(answer)
-    outcome = nudge("memory", "forget", "--pattern", "sqlite", "--tier", "mid")
+    outcome = nudge("note", "forget", "--pattern", "sqlite", "--tier", "mid")
     assert outcome.code == code and outcome.out.startswith("m12  mid  Chose SQLite\n")
     assert "Move 1 note to the archive? [y/N]" in outcome.err and forgotten(server) == runs
 
@@ -49,10 +49,10 @@ def test_forget_shows_first_and_asks(
 def test_forget_without_a_terminal(nudge: Nudge, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing goes without --yes, and --dry-run asks nobody."""
     monkeypatch.setattr(sys, "stdin", io.StringIO("y\n"))
-    assert nudge("memory", "forget", "--pattern", "x").code == 2 and forgotten(server) == [True]
-    dry = nudge("memory", "forget", "--pattern", "x", "--dry-run")
+    assert nudge("note", "forget", "--pattern", "x").code == 2 and forgotten(server) == [True]
+    dry = nudge("note", "forget", "--pattern", "x", "--dry-run")
     assert (dry.code, dry.out) == (0, "m12  mid  Chose SQLite\n") and forgotten(server) == [True, True]
-    done = nudge("memory", "forget", "--pattern", "x", "--yes")
+    done = nudge("note", "forget", "--pattern", "x", "--yes")
     assert done.out == "✔ moved 1 note to the archive\n" and "archive restore" in done.err
     assert server.params == {"pattern": "x"}
 
@@ -60,14 +60,14 @@ def test_forget_without_a_terminal(nudge: Nudge, server: Server, monkeypatch: py
 def test_forget_names_the_first(nudge: Nudge, server: Server) -> None:
     """And counts the others, so that nobody says yes to more than is shown."""
     server.answers["nudge.memory_forget"] = {"deleted": 1_300, "dry_run": True, "memories": GONE}
-    lines = nudge("memory", "forget", "--pattern", "x", "--dry-run").out.splitlines()
+    lines = nudge("note", "forget", "--pattern", "x", "--dry-run").out.splitlines()
     assert lines == ["m12  mid  Chose SQLite", "and 1,299 more"]
 
 
 def test_forget_nothing(nudge: Nudge, server: Server) -> None:
     """No question about no notes."""
     server.answers["nudge.memory_forget"] = {"deleted": 0, "dry_run": False, "memories": []}
-    outcome = nudge("memory", "forget", "--pattern", "x")
+    outcome = nudge("note", "forget", "--pattern", "x")
     assert (outcome.code, outcome.out) == (0, "") and "no note matches" in outcome.err
 
 
@@ -76,7 +76,7 @@ def test_forget_nothing(nudge: Nudge, server: Server) -> None:
 
 def test_consolidate(nudge: Nudge, server: Server) -> None:
     """Ids with spaces or commas."""
-    outcome = nudge("memory", "consolidate", "m1,2", "m3", "-T", "T", "-s", "S", "--tier", "mid")
+    outcome = nudge("note", "consolidate", "m1,2", "m3", "-T", "T", "-s", "S", "--tier", "mid")
     assert outcome.out == "✔ m20 stands for 3 notes\n"
     assert server.params == {"ids": [1, 2, 3], "title": "T", "summary": "S", "tier": "mid"}
 
@@ -94,7 +94,7 @@ def test_auto_consolidate(
     """A line for each group, done or not."""
     groups = [{"namespace": "n", "tag": "web", "count": 4, "ids": [1, 2, 3, 4], **group}]
     server.answers["nudge.memory_auto_consolidate"] = {"groups": groups, "consolidated": 4, "dry_run": bool(words)}
-    outcome = nudge("memory", "auto-consolidate", "--short-only", "--min-count", "4", *words)
+    outcome = nudge("note", "auto-consolidate", "--short-only", "--min-count", "4", *words)
     assert (outcome.out.strip(), outcome.err.strip()) == (line, remark)
     assert server.params == {"short_only": True, "min_count": 4, "dry_run": bool(words)}
 
@@ -106,14 +106,14 @@ def test_archive_list(nudge: Nudge, server: Server) -> None:
     """With the reason why each is there."""
     row = {**NOTE, "archived_at": "2001-01-01T00:00:00+00:00", "archive_reason": "forgotten"}
     server.answers["nudge.memory_archive_list"] = {"memories": [row], "count": 1, "more": True}
-    outcome = nudge("memory", "archive", "list", "--limit", "1")
+    outcome = nudge("note", "archive", "list", "--limit", "1")
     assert outcome.out.startswith("m12  forgotten  ") and outcome.out.endswith("d ago  Chose SQLite\n")
     assert outcome.err == "there are more: --offset 1\n"
 
 
 def test_archive_restore(nudge: Nudge, server: Server) -> None:
     """By the id that the note had."""
-    assert nudge("memory", "archive", "restore", "m12").out == "✔ restored m12 Chose SQLite\n"
+    assert nudge("note", "archive", "restore", "m12").out == "✔ restored m12 Chose SQLite\n"
     assert server.params == {"id": 12}
 
 
@@ -121,7 +121,7 @@ def test_archive_restore(nudge: Nudge, server: Server) -> None:
 def test_purge_asks(nudge: Nudge, server: Server, typed: Typed, answer: str, calls: int, code: int) -> None:
     """With the number of notes that are archived."""
     typed.lines.append(answer)
-    outcome = nudge("memory", "archive", "purge", "--older-than", "2w")
+    outcome = nudge("note", "archive", "purge", "--older-than", "2w")
     assert outcome.code == code and "more than 14 days ago permanently? 3 are archived in all." in outcome.err
     assert [fields for name, fields in server.calls if name.endswith("purge")] == [{"older_than_days": 14}] * calls
 
@@ -131,7 +131,7 @@ def test_archive_stats(nudge: Nudge, server: Server) -> None:
     times = {"oldest": "2026-01-01T00:00:00+00:00", "newest": "2026-02-01T00:00:00+00:00"}
     reasons = [{"reason": "forgotten", "count": 3}]
     server.answers["nudge.memory_archive_stats"] = {"count": 3, "bytes": 900, **times, "by_reason": reasons}
-    assert nudge("memory", "archive", "stats").out.splitlines() == [
+    assert nudge("note", "archive", "stats").out.splitlines() == [
         "3 archived notes, 900 B",
         "archived from 2026-01-01T00:00:00+00:00 to 2026-02-01T00:00:00+00:00",
         "  forgotten  3",
@@ -140,7 +140,7 @@ def test_archive_stats(nudge: Nudge, server: Server) -> None:
 
 def test_gc(nudge: Nudge) -> None:
     """It says how many."""
-    assert nudge("memory", "gc").out == "✔ archived 1 expired note\n"
+    assert nudge("note", "gc").out == "✔ archived 1 expired note\n"
 
 
 # pin, purge, backup

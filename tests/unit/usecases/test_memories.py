@@ -547,7 +547,7 @@ def test_a_search_that_finds_nothing_says_what_is_in_the_archive(service: Servic
     recalled = service("recall", context="how do we deploy to prod?", min_priority=3)
     assert (recalled["archived"], recalled["show_archived"]) == (
         1,
-        "nudge memory archive list deploy prod --min-priority 3",
+        "nudge note archive list deploy prod --min-priority 3",
     )
     assert (
         service("archive_list", query="deploy prod", min_priority=3)["memories"][0]["title"] == "Deploying to staging"
@@ -556,7 +556,7 @@ def test_a_search_that_finds_nothing_says_what_is_in_the_archive(service: Servic
     listed = service("list", kind="decision", namespace="api", tags=["ops"])
     assert (listed["archived"], listed["show_archived"]) == (
         1,
-        "nudge memory archive list --namespace github.com/acme/api --kind decision --tags ops",
+        "nudge note archive list --namespace github.com/acme/api --kind decision --tags ops",
     )
     assert "archived" not in service("recall", context="kubernetes")
     assert "archived" not in service("list", offset=1)
