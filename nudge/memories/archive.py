@@ -125,7 +125,7 @@ def restore(connection: SqlConnection, note_id: int, now: float, lifetimes: Life
         draft = Draft(**{name: fields[name] for name in _DRAFT}, tags=tuple(fields["tags"]))
     except (KeyError, TypeError, ValueError):
         raise Invalid(
-            f"m{note_id} is damaged and cannot be restored; delete it with: nudge memory archive purge"
+            f"m{note_id} is damaged and cannot be restored; delete it with: nudge note archive purge"
         ) from None
     store.refuse_taken_title(connection, draft, now)
     note = store.insert(
