@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from nudge import limits
 from nudge.clock import last_time
@@ -226,6 +227,7 @@ def _sessions(number: int) -> str:
     return "1 session" if number == 1 else f"{number} sessions"
 
 
+@lru_cache(4_096)  # each command of a session is compared with every fact
 def command_of(text: str) -> SimpleCommand | None:
     """The last command of an answer."""
     commands = parse_commands(text.removesuffix(CUT_OFF))

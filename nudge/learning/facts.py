@@ -7,14 +7,17 @@ plain values, so that it can run on a worker thread; `table` stores the changes.
 from __future__ import annotations
 
 import os
-from collections import OrderedDict
+import re
+from collections import OrderedDict, defaultdict
 from dataclasses import dataclass, field, replace
 
 from nudge import limits
 from nudge.learning.broken_tests import REPORTING_PROGRAMS, TEST, BrokenTest, BrokenTests, edited_files
+from nudge.learning.command import CUT_OFF
 from nudge.learning.cures import DIRECTORY, FLAG, LAUNCHER, MISSING, PATH, RUNNER, STEP, VARIABLE, Cure, matches
 from nudge.learning.fact import INVOCATIONS, RARE, Evidence, Fact, Key, command_of, invocation_of, is_usable
 from nudge.learning.failures import CHANCE, SURROUNDINGS, UNKNOWN, likeness
+from nudge.learning.index import FactIndex
 from nudge.learning.jobs import job_of
 from nudge.learning.trail import Lesson, OpenFailure, Trail, about
 from nudge.thin_json import loads
@@ -76,7 +79,7 @@ class Facts:
     """The facts of all projects, and the sessions that are being watched."""
 
     def __init__(self) -> None:
-        self._projects: dict[str, dict[Key, Fact]] = {}
+        self._projects: dict[str, FactIndex] = defaultdict(FactIndex)
         self._runs: dict[tuple[str, str], dict[str, dict[str, float]]] = {}
         """The sessions in which an invocation of a tool ran, and when, by project and tool; only for test runners and
         for tools that a fact is about."""
@@ -129,9 +132,9 @@ class Facts:
     def _count_runs(self, project: str, session: str, outcome: Outcome, timestamp: float, changes: Changes) -> None:
         if outcome.failure is not None and outcome.failure.family in ("tool", "module"):
             return
-        tools = REPORTING_PROGRAMS.union(*(fact.tools for fact in self._projects.get(project, {}).values()))
+        tools = self._projects[project].tools
         for call in outcome.calls:
-            if call.tool in tools:
+            if call.tool in REPORTING_PROGRAMS or tools.get(call.tool):
                 head = invocation_of(call.command)
                 sessions = self._runs.setdefault((project, call.tool), {}).setdefault(head, {})
                 if session not in sessions:
@@ -152,36 +155,21 @@ class Facts:
         return watched
 
     def _learn(self, project: str, session: str, lesson: Lesson, timestamp: float, changes: Changes) -> None:
-        cure = lesson.cure
+        cure, index = lesson.cure, self._projects[project]
         if not cure.sessions:
             return
-        facts = self._projects.setdefault(project, {})
-        fact = self._held(facts, cure)
+        fact = _held(index, cure)
         if fact is None:
-            if len(facts) >= limits.MAX_FACTS:
-                oldest = min(facts.values(), key=lambda held: held.timestamp)
-                del facts[oldest.key]
+            if len(index.facts) >= limits.MAX_FACTS:
+                oldest = min(index.facts.values(), key=lambda held: (bool(held.answer), held.timestamp))
+                index.remove(oldest.key)
                 changes.withdrawn.append((project, oldest.key))
-            fact = facts[(cure.kind, cure.subject, cure.answer)] = Fact(cure)
+            fact = index.add(Fact(cure))
         codes = (lesson.failed.exit_code, lesson.worked.exit_code)
         fact.support[session] = Evidence(
             lesson.failed.id, lesson.worked.id, timestamp, codes, lesson.worked.branch or ""
         )
         changes.learned.append((project, session, fact))
-
-    def _held(self, facts: Mapping[Key, Fact], cure: Cure) -> Fact | None:
-        """The fact that a cure confirms: the same one, or one that differs only in what the moment chose."""
-        if same := facts.get((cure.kind, cure.subject, cure.answer)):
-            return same
-        for fact in facts.values():
-            held = fact.cure
-            is_same = (held.kind, held.tool, held.family, held.added) == (cure.kind, cure.tool, cure.family, cure.added)
-            if is_same and held.kind not in (PATH, MISSING) and likeness(held.failure, cure.failure) >= _SAME_ERROR:
-                is_same_job = held.kind != RUNNER or held.job == cure.job
-                is_same_step = held.kind != STEP or held.answer.partition(" ")[0] == cure.answer.partition(" ")[0]
-                if is_same_job and is_same_step:
-                    return fact
-        return None
 
     def _note_missing(self, project: str, session: str, outcome: Outcome, timestamp: float, changes: Changes) -> None:
         """Count the sessions in which a program is missing."""
@@ -202,38 +190,38 @@ class Facts:
 
     def _withdraw(self, project: str, watched: _Session, outcome: Outcome, changes: Changes) -> None:
         """Remove the facts that an outcome refutes: what they call broken works, or their answer does not."""
-        facts = self._projects.get(project)
-        if not facts:
+        index, failure = self._projects[project], outcome.failure
+        if not index.facts:
             return
-        failure = outcome.failure
+        refuted: list[Fact] = []
         if outcome.succeeded:
-            refuted = [fact for fact in facts.values() if _works_again(fact, outcome, watched)]
+            refuted = [fact for fact in index.of_tools(outcome.calls) if _works_again(fact, outcome, watched)]
         elif failure is not None and failure.nature != CHANCE:
-            refuted = [fact for fact in facts.values() if _fails_itself(fact, outcome, failure)]
-            for entry in watched.trail.open if failure.nature != CHANCE and not outcome.ran_tests else ():
-                refuted += [fact for fact in facts.values() if _did_not_help(fact, entry, outcome)]
+            facts = index.of_tools(outcome.calls)
+            refuted = [fact for fact in facts if _fails_itself(fact, outcome, failure)]
+            for entry in watched.trail.open if not outcome.ran_tests else ():
+                refuted += [fact for fact in facts if _did_not_help(fact, entry, outcome)]
             for entry, _ in watched.trail.repeats(outcome):
-                texts = {step.call.words for step in entry.steps}
-                refuted += [fact for fact in facts.values() if fact.cure.kind == STEP and fact.cure.added in texts]
-        else:
-            return
+                steps = {step.call.words: step.call for step in entry.steps}
+                helpers = index.of_tools(steps.values())
+                refuted += [fact for fact in helpers if fact.cure.kind == STEP and fact.cure.added in steps]
         for fact in refuted:
-            if facts.pop(fact.key, None) is not None:
+            if index.remove(fact.key):
                 changes.withdrawn.append((project, fact.key))
 
     # Telling
 
     def _answer(self, project: str, watched: _Session, outcome: Outcome, now: float) -> Fact | None:
         """Return the best fact about a failure that is usable where it happened; each once in a session."""
-        failure, facts = outcome.failure, self._projects.get(project)
-        if not facts or failure is None or outcome.exit_code == 0 or failure.nature == CHANCE:
+        failure, index = outcome.failure, self._projects[project]
+        if not index.facts or failure is None or outcome.exit_code == 0 or failure.nature == CHANCE:
             return None
         best: tuple[float, Fact] | None = None
         for call in about(outcome, failure):
             if watched.trail.is_own_code(call, outcome, failure):
                 continue
             job = job_of(call.command)
-            for fact in facts.values():
+            for fact in index.alike(failure, (call,)):
                 score = self._score(fact, call, failure, job, watched, outcome, now)
                 if score and (best is None or score > best[0]) and is_usable(fact, outcome.cwd, now):
                     best = score, fact
@@ -242,7 +230,22 @@ class Facts:
         if best is None or best[1].key in watched.told:
             return None
         watched.told.add(best[1].key)
-        return best[1]
+        return self._as_usual(project, best[1])
+
+    def _as_usual(self, project: str, fact: Fact) -> Fact:
+        """The fact with the invocation of its tool that most sessions run, if that is another one."""
+        cure, command = fact.cure, command_of(fact.answer)
+        is_missing = cure.kind == LAUNCHER and cure.family in ("tool", "module")
+        if not is_missing or command is None or command.tool != cure.tool:
+            return fact
+        runs = self._runs.get((project, cure.tool), {})
+        others = {
+            head: len(sessions) for head, sessions in runs.items() if head != cure.subject and _PLAIN.fullmatch(head)
+        }
+        usual = max(others, key=lambda head: (others[head], -len(head)), default="")
+        if not usual or others[usual] <= others.get(invocation_of(command), 0):
+            return fact
+        return replace(fact, cure=replace(cure, answer=f"{usual}{CUT_OFF}"))
 
     def _score(
         self, fact: Fact, call: Call, failure: Failure, job: str, watched: _Session, outcome: Outcome, now: float
@@ -286,11 +289,11 @@ class Facts:
             for fact in facts
             if fact.is_confirmed and _is_frequent(fact) and not (fact.cure.kind == MISSING and fact.subject in answered)
         ]
-        return sorted(enough, key=lambda fact: -len(fact.support))
+        return [self._as_usual(project, fact) for fact in sorted(enough, key=lambda fact: -len(fact.support))]
 
     def of(self, project: str, now: float) -> list[Fact]:
         """Return the facts of a project that are not too old, with the number of sessions that ran their answer."""
-        facts = self._projects.get(project, {}).values()
+        facts = self._projects[project].facts.values() if project in self._projects else ()
         return [replace(fact, ran=self._ran(project, fact)) for fact in facts if fact.is_recent(now)]
 
     def _ran(self, project: str, fact: Fact) -> tuple[int, float]:
@@ -335,7 +338,7 @@ class Facts:
 
     def add(self, project: str, fact: Fact) -> None:
         """Add what is stored about one session."""
-        held = self._projects.setdefault(project, {}).setdefault(fact.key, fact)
+        held = self._projects[project].add(fact)
         held.support |= fact.support
 
     def add_run(self, project: str, tool: str, head: str, session: str, timestamp: float) -> None:
@@ -356,6 +359,22 @@ def _is_frequent(fact: Fact) -> bool:
     """Whether a session is likely to meet it: several did, or the answer to what is missing is what most run."""
     is_missing = fact.cure.family in ("tool", "module") and fact.cure.kind == LAUNCHER
     return len(fact.support) >= max(_AT_START, fact.cure.sessions) or (is_missing and fact.ran[0] > _AT_START)
+
+
+def _held(index: FactIndex, cure: Cure) -> Fact | None:
+    """The fact that a cure confirms: the same one, or one that differs only in what the moment chose."""
+    if same := index.facts.get((cure.kind, cure.subject, cure.answer)):
+        return same
+    if cure.kind in (PATH, MISSING):
+        return None
+    for fact in index.of_failing_tool(cure.tool):
+        held = fact.cure
+        is_same = (held.kind, held.family, held.added) == (cure.kind, cure.family, cure.added)
+        is_same_job = held.kind != RUNNER or held.job == cure.job
+        is_same_step = held.kind != STEP or held.answer.partition(" ")[0] == cure.answer.partition(" ")[0]
+        if is_same and is_same_job and is_same_step and likeness(held.failure, cure.failure) >= _SAME_ERROR:
+            return fact
+    return None
 
 
 # Refutation
@@ -456,6 +475,8 @@ def _is_misspelled(program: str) -> bool:
     return any(sorted(program) == sorted(name) for name in _COMMON_PROGRAMS if name != program)
 
 
+_PLAIN = re.compile(r"[\w./@+-]+(?: [\w./@+-]+)*")
+"""Words that stand in a line as they are: nothing in them was quoted or expanded."""
 _COMMON_PROGRAMS = frozenset(
     ("git", "ls", "cat", "cd", "grep", "npm", "node", "python", "make", "docker", "cargo", "go", "pip", "pnpm", "yarn")
 )
