@@ -51,6 +51,11 @@ _MASKS = (
     *("notareal", "not-a-", "not_a_", "fake", "abcdefghijklmnopqrstuvwxyz"),
 )
 _BEFORE_DIGESTS = ("/", ".", "+", "%", "#", "sha1=", "sha224=", "sha256=", "sha384=", "sha512=", "sha256:", "h1:")
+# In JSON and in URLs; `%2B` and `%2F` belong to base64.
+_ESCAPES = (
+    *("\\n", "\\r", "\\t", "\\u003d", "\\u003D", "\\u0026", "\\u0022", "\\u003c", "\\u003e"),
+    *("%0A", "%20", "%22", "%26", "%27", "%2C", "%3A", "%3D", "%7C", "%0a", "%2c", "%3a", "%3d", "%7c"),
+)
 _BETWEEN_WORDS = "\"'`<>()[]{}"
 _SHORTEST_TOKEN = 14  # characters of a token with its prefix
 _SHORTEST_UNKNOWN = 30  # random characters after the prefix of a vendor who is not in the table
@@ -129,6 +134,23 @@ def _has_long_dotted_word(text: str) -> bool:
 
 def find_tokens(text: str) -> Iterator[tuple[int, int, str]]:
     """Yield start, end and kind of each vendor token in the text; the same token may come under two kinds."""
+    yield from _find_formats(_blank_escapes(text))
+    yield from _find_shapes(text)
+
+
+def _blank_escapes(text: str) -> str:
+    """Return the text with blanks for escapes that end in a letter or digit: a token may stand right behind one."""
+    if "\\" in text or "%" in text:
+        for escape in _ESCAPES:
+            text = text.replace(escape, " " * len(escape))
+    if "\x1b[" in text:
+        import re
+
+        text = re.sub(r"\x1b\[[0-9;]{0,16}m", lambda match: " " * len(match[0]), text)
+    return text
+
+
+def _find_formats(text: str) -> Iterator[tuple[int, int, str]]:
     by_start = _index()
     end = 0
     for at, run in _runs(text):
@@ -147,7 +169,6 @@ def find_tokens(text: str) -> Iterator[tuple[int, int, str]]:
                 start, stop = _start_of_prefix(text, at), at + len(run)
                 if start < at and text[stop : stop + 1] not in ("-", "_") and _is_mixture(run) and not _is_mask(run):
                     yield start, stop, "token"
-    yield from _find_shapes(text)
 
 
 def _start_of_prefix(text: str, at: int) -> int:

@@ -285,6 +285,14 @@ def test_of_a_thousand_everyday_texts_at_most_one_is_refused(half: str) -> None:
     assert sum(find_secret(text) is not None for text in texts) <= len(texts) // 1000
 
 
+@pytest.mark.parametrize("before", ["\\n", "\\t", "\\u003d", "q%3D", "a%20", "\x1b[32m", "\x1b[1;31m"], ids=ascii)
+def test_a_token_behind_an_escape_is_found(before: str) -> None:
+    """The last letter of an escape of JSON, of a URL or of a terminal is no part of the token behind it."""
+    for token in ("AKIA" + "X7Q2M9K4B8N1C5V0", "gh" + "p_" + LONG[:36], "r8_" + LONG[:37]):
+        text = f"a {before}{token} b"
+        assert find_secret(text) is not None and token not in redact(text)
+
+
 KNOWN = {
     "dynatrace": "dt0c01." + LONG[:24] + "." + LONG,
     "fly": "fo1_" + LONG[:43],
