@@ -412,7 +412,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "login",
         rf"""(?P<option>\s-[A-Za-z]{{0,8}}?[uUa]|--(?:(?:proxy-)?user|auth))(?P<gap>=|{_BLANK}{{0,24}}+)"""
-        rf"""(?P<quote>["'])?[^\s:"'$]{{1,64}}:(?P<secret>(?(quote)(?!\s)(?:(?!(?P=quote))[^\n])+|[^\s"'`]{{1,{_LONGEST_VALUE}}}))""",
+        rf"""(?P<quote>["'])?(?!\[)[^\s:"'$]{{1,64}}:(?P<secret>(?(quote)(?!\s)(?:(?!(?P=quote))[^\n])+|[^\s"'`]{{1,{_LONGEST_VALUE}}}))""",
         clues=(" -u", "\t-u", "\n-u", "--user", " -a", "\t-a", "\n-a", "--auth", "curl", "wget"),
         is_secret=credentials.is_login,
         may_be_secret=credentials.may_be_login,
