@@ -18,9 +18,10 @@ from nudge.history.observations import COMMAND_TYPES, FAILURE, FILE_CHANGES, NOT
 from nudge.history.work_tree import WorkTree
 from nudge.learning.broken_tests import find_failed
 from nudge.learning.failures import SURROUNDINGS
+from nudge.learning.jobs import job_of
 from nudge.learning.outcome import Outcome, analyse
 from nudge.learning.shell import parse_commands
-from nudge.programs import FORMATTERS, JOB_PROGRAMS, LINT_TARGETS, LINTERS
+from nudge.programs import FORMATTERS, JOB_PROGRAMS, LINT_TARGETS, LINTERS, TARGET_RUNNERS
 from nudge.text import unwrap_command
 
 TYPE_CHECKING = False
@@ -497,9 +498,9 @@ class _PassedJobs:
         """Whether the same job passed after it failed, in any session."""
         if project not in self._projects:
             self._projects[project] = self._read(project)
-        jobs, programs = _jobs(failed.content), _programs(failed.content)
+        jobs, runs = _jobs(failed.content), _runs(failed.content)
         later = (content for timestamp, content in self._projects[project] if timestamp > failed.timestamp)
-        return any(programs & _programs(content) and jobs & _jobs(content) for content in later)
+        return any(jobs & _jobs(content) or _covers(_runs(content), runs) for content in later)
 
     def _read(self, project: str | None) -> list[tuple[int, str]]:
         rows = self._connection.execute(
@@ -520,6 +521,7 @@ def _failing_jobs(connection: SqlConnection, session_id: str) -> Iterator[Sessio
         (session_id, *COMMAND_TYPES, limits.TOLD_COMMANDS_READ),
     )
     passed: set[str] = set()
+    passed_runs: set[_Run] = set()
     is_committed = False
     for identity, timestamp, content, obs_type, metadata in rows.fetchall():
         programs = _programs(content)
@@ -527,8 +529,9 @@ def _failing_jobs(connection: SqlConnection, session_id: str) -> Iterator[Sessio
         if not programs:
             continue
         if (has_passed := _has_passed(obs_type, metadata)) is not False:
-            passed |= programs if has_passed else set()
-        elif not programs & passed and not (is_committed and _is_whole(content)):
+            passed |= programs - TARGET_RUNNERS if has_passed else set()
+            passed_runs |= _runs(content) if has_passed else set()
+        elif not (programs & passed or _covers(passed_runs, _runs(content)) or (is_committed and _is_whole(content))):
             outcome = analyse({"type": obs_type, "content": content, "metadata": json.loads(metadata)}, identity)
             if outcome is None or not _never_ran(outcome):  # a mistyped command leaves no work
                 error = outcome.printed if outcome else ""
@@ -571,6 +574,21 @@ def _jobs(command: str) -> set[tuple[str, ...]]:
         if start is not None:
             jobs.add((names[start], *(word for word in simple.words[start + 1 :] if not word.startswith("-"))))
     return jobs
+
+
+_Run = tuple[str, frozenset[str]]
+
+
+def _runs(command: str) -> set[_Run]:
+    """What a command line does, whatever program does it: `pytest tests/a.py` and `make check` test, the first a part,
+    which is named by its targets."""
+    parsed = [one for one in parse_commands(command[: limits.MAX_LEARNED_COMMAND]) if _programs(one.text)]
+    return {(job, frozenset(filter(_is_target, one.arguments))) for one in parsed if (job := job_of(one))}
+
+
+def _covers(passed: set[_Run], failed: set[_Run]) -> bool:
+    """Whether all that failed has passed: the same targets, or the whole."""
+    return bool(failed) and all((job, targets) in passed or (job, frozenset()) in passed for job, targets in failed)
 
 
 def _is_whole(command: str) -> bool:

@@ -174,3 +174,27 @@ def test_a_command_that_names_what_is_missing_left_nothing_failing(
     """It never ran. What is missing within the job is work that is left."""
     failed = event("command_error", command, NOW + 20, metadata={"exit_code": 1, "error": f"Exit code 1\n{error}"})
     assert (changed(clone, failed).failing is not None) is is_failing
+
+
+@pytest.mark.parametrize(
+    ("failed", "passed", "is_open"),
+    [
+        ("pytest", "make test", False),
+        ("make test", "uv run pytest -q", False),
+        ("npm test", "npx vitest run", False),
+        ("cargo test --workspace", "make test 2>&1", False),
+        ("pytest tests/test_a.py", "make test", False),
+        ("make test", "uv run pytest tests/test_a.py", True),
+        ("pytest", "ruff check", True),
+        ("make lint", "make test", True),
+    ],
+)
+def test_a_job_is_not_left_failing_when_it_passed_with_another_command(failed: str, passed: str, is_open: bool) -> None:
+    """In this session or a later one; a part that passes does not clear the whole."""
+    error = {"error": "Exit code 1\nFAILED tests/test_a.py::test_x - assert 1 == 2", "exit_code": 1}
+    ended_badly = event("command_error", failed, NOW + 10, metadata=error)
+    for session in ("s1", "s2"):
+        later = event("command", passed, NOW + 20, session_id=session, metadata={"exit_code": 0})
+        connection = filled(prompt("make the parser faster", NOW, "p"), edit("/w/a.py", NOW + 5), ended_badly, later)
+        rows = {row.id: row for row in latest_sessions(connection, "app", NOW + 1_000, None)}
+        assert (rows["s1"].failing is not None) == is_open
