@@ -131,18 +131,21 @@ def _observed_command(invocation: Invocation, metadata: Mapping[str, Any]) -> st
 
 @verb(
     "journal start",
+    'nudge journal start "make the tests pass" --predict "make test passes"',
     'nudge journal start "make login fast" --hypothesis "the lookup has no index" --action "add one"'
-    ' --prediction "make bench passes" --domain optimization --confidence 0.8',
+    ' --predict "make bench passes" --domain optimization --confidence 0.8',
 )
 @click.argument("goal", metavar="GOAL", help="What you want to achieve.")
-@option("--hypothesis", metavar="TEXT", required=True, help="What you believe.")
-@option("--action", metavar="TEXT", required=True, help="What you do to test it.")
 @option(
+    "--predict",
     "--prediction",
+    "prediction",
     metavar="TEXT",
     required=True,
     help="What you will see if you are right, such as a command that passes.",
 )
+@option("--hypothesis", metavar="TEXT", help="What you believe.")
+@option("--action", metavar="TEXT", help="What you do to test it.")
 @option("--domain", type=click.Choice(_DOMAINS), help="Kind of work (default: other).")
 @_strategy_option
 @_confidence_option
@@ -285,7 +288,7 @@ def _facts(
     tier = metadata.get("confidence_tier")
     yield "status", _status(styler, escape(status)) + (f" ({escape(tier)})" if tier else "")
     for name in ("hypothesis", "action", "prediction"):
-        yield name, escape(str(metadata.get(name) or ""))
+        yield name, escape(str(metadata.get(name) or "")) or styler.paint("dim", "not given")
     if (confidence := metadata.get("confidence")) is not None:
         yield "confidence", _percent(confidence)
     if (observed := metadata.get("observed")) is not None:

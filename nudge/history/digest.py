@@ -88,8 +88,8 @@ def build(
     visible: Visibility = EVERYTHING,
 ) -> Digest:
     """Compose the digest. `hints` are rows of name, value (None for a secret), score and reason, best first; `notes`
-    rows of id, kind, title, content and updated_at; `attempts` rows of id, goal, prediction, updated_at, is_own and
-    others; `place` is where the session starts. Without a connection it has only the hints."""
+    rows of id, kind, title, content and updated_at; `attempts` rows of id, goal, hypothesis, prediction, updated_at,
+    is_own and others; `place` is where the session starts. Without a connection it has only the hints."""
     place = place or Place()
     own_section = _DigestSection("This session so far", ())
     history: list[_DigestSection] = []

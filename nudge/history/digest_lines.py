@@ -135,17 +135,29 @@ def note_line(note: dict[str, Any], now: float) -> DigestLine:
 
 # Attempts
 
+RESOLVE_OR_ABANDON = "when you know: resolve_ghap; to give it up: resolve_ghap with status abandoned"
+
+
+def expectation_text(hypothesis: str | None, prediction: str | None, most: int) -> str:
+    """What an attempt believes, if that was given, and predicts, each cut to `most` characters."""
+    believes = f"believes {quote(hypothesis, most)} and " if hypothesis else ""
+    return f"it {believes}predicts {quote(prediction or '', most)}"
+
 
 def attempt_line(row: dict[str, Any], now: float) -> DigestLine:
     name, age = f"m{row['id']}", now - row["updated_at"]
     goal = quote(row["goal"], limits.INJECTED_INTENT_CHARS)
-    prediction = quote(str(row["prediction"] or ""), limits.INJECTED_NOTE_CHARS)
+    expectation = expectation_text(row["hypothesis"], row["prediction"], limits.INJECTED_NOTE_CHARS)
     if row["is_own"]:
-        todo, reason = "resolve_ghap when you know", "an open attempt of this session"
+        todo, reason = RESOLVE_OR_ABANDON, "an open attempt of this session"
     else:
-        todo, reason = f"its session is gone; take it over: nudge journal adopt {name}", "an open attempt of this repo"
+        todo = (
+            f"its session is gone; take it over: nudge journal adopt {name}; or give it up: "
+            f"nudge journal resolve {name} --outcome abandoned --result TEXT"
+        )
+        reason = "an open attempt of this repo"
     others = f" ({row['others']} more: nudge journal)" if row["others"] else ""
-    text = f"{name}, {ago(age)}: {goal}; it predicts {prediction}; {todo}{others}"
+    text = f"{name}, {ago(age)}: {goal}; {expectation}; {todo}{others}"
     return DigestLine(text, name, "attempt", half_life(age), reason, name=name, uses=((IDENTITY, name),))
 
 

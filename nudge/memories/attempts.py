@@ -40,10 +40,13 @@ OPEN_STATUS = "open"
 ROOT_CAUSES = ("incomplete_information", "wrong_assumption", "unexpected_behavior", "environment_issue", "other")
 GOLD, SILVER, BRONZE = "gold", "silver", "bronze"
 LESSON = "lesson"
+NOT_GIVEN = "not given"
+"""What an answer says for a field of an attempt that has no value. It is not stored."""
 
 RANKED_AS = {GOLD: 1.0, SILVER: 0.8, BRONZE: 0.5, ABANDONED: 0.3}
 """The confidence of the note, by tier: how much recall trusts it."""
-_TEXTS = ("hypothesis", "action", "prediction")
+_OPTIONAL_TEXTS = ("hypothesis", "action")
+_TEXTS = (*_OPTIONAL_TEXTS, "prediction")
 _LABELS = {
     **{name: name.capitalize() for name in (*_TEXTS, "result", "surprise")},
     "root_cause": "Root cause",
@@ -59,9 +62,9 @@ class Plan:
     """The validated fields of an attempt that is to be started. `confidence` is how sure the agent is, from 0 to 1."""
 
     goal: str
-    hypothesis: str
-    action: str
     prediction: str
+    hypothesis: str | None = None
+    action: str | None = None
     domain: str = DOMAINS[-1]
     strategy: str | None = None
     confidence: float | None = None
@@ -137,6 +140,11 @@ class Attempt:
         return self.status == OPEN_STATUS
 
     @property
+    def hypothesis(self) -> str:
+        """Empty when none was given."""
+        return str(self.note.draft.metadata.get("hypothesis") or "")
+
+    @property
     def prediction(self) -> str:
         return str(self.note.draft.metadata.get("prediction") or "")
 
@@ -163,11 +171,12 @@ class Attempt:
         return str(adoptions[-1]["at"]) if adoptions else None
 
     def to_wire(self) -> dict[str, Any]:
-        """All its fields, without the older iterations and without fields that have no value."""
+        """All its fields, without the older iterations and without fields that have no value, except the hypothesis and
+        the action, of which it says that they were not given."""
         metadata = {name: value for name, value in self.note.draft.metadata.items() if name != "outcome"}
         if "iterations" in metadata:
             metadata["iterations"] = metadata["iterations"][-limits.ITERATIONS_SHOWN :]
-        return {**self.to_summary(), **metadata}
+        return {**self.to_summary(), **dict.fromkeys(_OPTIONAL_TEXTS, NOT_GIVEN), **metadata}
 
     def to_summary(self) -> dict[str, Any]:
         """Its fields in a list."""
@@ -191,10 +200,14 @@ class Attempt:
 
 
 def parse_plan(fields: Mapping[str, Any]) -> Plan:
-    """Validate the fields of a new attempt."""
+    """Validate the fields of a new attempt. The goal and the prediction are enough."""
     return Plan(
         goal=_check_goal(fields.get("goal")),
-        **{name: _attempt_text(fields.get(name), name) for name in _TEXTS},
+        prediction=_attempt_text(fields.get("prediction"), "prediction"),
+        **{
+            name: _optional(fields, name, lambda value, name=name: _attempt_text(value, name))
+            for name in _OPTIONAL_TEXTS
+        },
         domain=check_domain(fields.get("domain") or DOMAINS[-1]),
         strategy=_optional(fields, "strategy", _check_strategy),
         confidence=_optional(fields, "confidence", check_confidence),

@@ -18,6 +18,7 @@ from nudge.clock import boot_seconds
 from nudge.context import Context
 from nudge.errors import NudgeError
 from nudge.history import edits, ledger, views
+from nudge.history.digest_lines import RESOLVE_OR_ABANDON, expectation_text
 from nudge.history.ledger import HEADER, IDENTITY, Ledger, Line
 from nudge.history.observations import NOT_ACTIONS
 from nudge.history.predictions import judge
@@ -35,6 +36,7 @@ from nudge.usecases.prompt_notes import fitting_lines, lines_about
 
 _ATTEMPT = "attempt"  # the kind of a line
 _SILENT, _AUTO = "0", "auto"  # values of the setting `journal`
+_SHORTEST_TEXT = 10  # characters of a hypothesis or a prediction
 _MARGIN = 0.01  # seconds that an answer needs to reach the hook
 
 
@@ -246,12 +248,22 @@ async def _reminder(app: App, database: Database, session: str) -> Line | None:
     if not attempts:
         app.activity.note_reminder(session)
         return None
-    count, more = app.activity.count(session), f" ({len(attempts)} are open)" if len(attempts) > 1 else ""
-    text = (
-        f"{_attempt_name(attempts[0])} is open{more}, {count} actions since its last update; it predicts "
-        f"{_prediction(attempts[0])}. If that has changed: {_update_command(attempts[0])}; if you know: resolve_ghap"
-    )
+    text = _reminder_text(attempts, app.activity.count(session))
     return _attempt_line(attempts[0], text, f"{limits.CHECK_IN_ACTIONS} actions without an update")
+
+
+def _reminder_text(attempts: Sequence[Attempt], count: int) -> str:
+    """The reminder of the latest attempt. Its hypothesis and its prediction are cut until the line fits."""
+    attempt, more = attempts[0], f" ({len(attempts)} are open)" if len(attempts) > 1 else ""
+    most, text = limits.INJECTED_NOTE_CHARS, ""
+    while not text or (len(HEADER) + len(text) >= limits.PROMPT_CHARS and most > _SHORTEST_TEXT):
+        text = (
+            f"{_attempt_name(attempt)} is open{more}, {count} actions since its last update; "
+            f"{expectation_text(attempt.hypothesis, attempt.prediction, most)}. "
+            f"If that has changed: {_update_command(attempt)}; {RESOLVE_OR_ABANDON}"
+        )
+        most //= 2
+    return text
 
 
 async def _observe_outcome(

@@ -48,7 +48,7 @@ async def start(app: App, params: StartAttempt, call: Call) -> Any:
     plan = parse_plan(params.model_dump())
     caller = _caller(app, params, call)
     origin = Origin(app, call, caller.visible)
-    fields = StoreMemory(title=plan.goal, content=plan.hypothesis)
+    fields = StoreMemory(title=plan.goal, content=plan.prediction)
     draft = plan_draft(plan, origin.draft(fields, app.now()))
     await _refuse_secrets(app, {"goal": plan.goal, **plan.to_metadata()})
 

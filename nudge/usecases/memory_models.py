@@ -13,6 +13,7 @@ from pydantic_core import PydanticCustomError
 from nudge import limits
 from nudge.context import Context
 from nudge.errors import Invalid
+from nudge.memories.attempts import ROOT_CAUSES
 from nudge.memories.note import parse_id
 from nudge.text import is_all_visible
 from nudge.usecases.call import UNLISTED, InContext, Params, Project, Result, UnlistedContext
@@ -250,6 +251,10 @@ Strategy = Annotated[
 ]
 # A string is accepted too: the takeaway of a lesson, the description of a cause.
 Parts = Annotated[Any, WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "object"}]})]
+_CAUSE_PARTS = {"category": {"type": "string", "enum": list(ROOT_CAUSES)}, "description": {"type": "string"}}
+RootCause = Annotated[
+    Any, WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "object", "properties": _CAUSE_PARTS}]})
+]
 
 
 def _checked_session_id(value: str) -> str:
@@ -269,8 +274,8 @@ class InSession(InContext):
 
 class StartAttempt(InSession):
     goal: str
-    hypothesis: str
-    action: str
+    hypothesis: str | None = None
+    action: str | None = None
     prediction: Annotated[str, Field(description="observable: a command and how it ends")]
     domain: Domain | None = None
     strategy: str | None = None
@@ -295,7 +300,7 @@ class ResolveAttempt(InSession):
     result: str | None = None
     lesson: Annotated[Parts | None, Field(description="{what_worked, takeaway}, for the next agent")] = None
     surprise: str | None = None
-    root_cause: Annotated[Parts | None, Field(description="{category, description}")] = None
+    root_cause: RootCause | None = None
     id: NoteId | None = None
 
 

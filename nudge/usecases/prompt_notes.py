@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from nudge import limits
 from nudge.clock import ago
+from nudge.history.digest_lines import short_name
 from nudge.history.ledger import HEADER, IDENTITY, Line
 from nudge.memories import ranking
-from nudge.memories.attempts import LESSON
+from nudge.memories.attempts import DOMAINS, LESSON
 from nudge.memories.note import ATTEMPT, GLOBAL, Note
 from nudge.memories.store import NoteFilter, find_winners
 from nudge.passages import split_passages
@@ -128,9 +130,7 @@ def note_line(relevant: RelevantNote, now: float, here: str | None, most: int) -
     """A note as it is told, with at most `most` characters of its text; `here` is the namespace of who is told, and
     another one is named."""
     draft, name = relevant.note.draft, f"m{relevant.note.id}"
-    outcome = ""
-    if draft.kind == ATTEMPT:
-        outcome = f", {quote_name(str(draft.metadata.get('outcome')), limits.INJECTED_NAME_CHARS)}"
+    kind = _attempt_kind(draft.metadata) if draft.kind == ATTEMPT else draft.kind
     body = quote_titled(draft.title, deciding_text(draft.content, most), limits.MAX_TOLD_COMMAND, most)
     supersedes, whose = "", "its"
     if (loser := relevant.supersedes) is not None:
@@ -138,9 +138,16 @@ def note_line(relevant: RelevantNote, now: float, here: str | None, most: int) -
         whose = f"m{loser.id}'s"
     is_elsewhere = draft.namespace not in (here, GLOBAL)
     place = f", {quote_name(draft.namespace, limits.INJECTED_NAME_CHARS)}" if is_elsewhere else ""
-    text = f"{name} {draft.kind}{outcome}{place}, {ago(now - relevant.note.updated_at)}{supersedes}: {body}"
+    text = f"{name} {kind}{place}, {ago(now - relevant.note.updated_at)}{supersedes}: {body}"
     reason = f"the prompt has {whose} words {', '.join(relevant.words[: limits.TOLD_WORDS])}"
     return Line(name, "note", text, reason, ((IDENTITY, name),))
+
+
+def _attempt_kind(metadata: Mapping[str, Any]) -> str:
+    """`debugging attempt, confirmed`: its domain, unless none was given, and its outcome."""
+    domain = str(metadata.get("domain") or DOMAINS[-1])
+    named = "" if domain == DOMAINS[-1] else f"{short_name(domain)} "
+    return f"{named}{ATTEMPT}, {short_name(str(metadata.get('outcome')))}"
 
 
 def deciding_text(content: str, most: int) -> str:

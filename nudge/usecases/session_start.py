@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 _STEPS_PER_CHECK = 1_000  # instructions of SQLite between two checks of the time
 _NOTE_KINDS = ("decision", "lesson")
 _OPEN_ATTEMPTS = (
-    "SELECT id, title, json_extract(metadata, '$.prediction'), attempt_session, updated_at, namespace FROM notes"
+    "SELECT id, title, json_extract(metadata, '$.hypothesis'), json_extract(metadata, '$.prediction'),"
+    " attempt_session, updated_at, namespace FROM notes"
     " WHERE kind = 'attempt' AND attempt_session IS NOT NULL AND attempt_outcome IS NULL"
 )
 
@@ -185,14 +186,14 @@ def start_notes(connection: sqlite3.Connection, namespace: str | None, now: floa
 
 
 def _open_attempts(connection: sqlite3.Connection, namespace: str | None, session: str | None) -> list[dict[str, Any]]:
-    """The open attempts of a repo and of a session, the latest first, as rows of id, goal, prediction, session,
-    updated_at and namespace."""
+    """The open attempts of a repo and of a session, the latest first, as rows of id, goal, hypothesis, prediction,
+    session, updated_at and namespace."""
     # Two queries, each with an index of its own: with OR, SQLite would look at every attempt that there ever was.
     rows = connection.execute(
         f"{_OPEN_ATTEMPTS} AND namespace = ? UNION {_OPEN_ATTEMPTS} AND attempt_session = ? ORDER BY id DESC LIMIT ?",
         (namespace, session, limits.MAX_ATTEMPTS_LISTED),
     )
-    names = ("id", "goal", "prediction", "session", "updated_at", "namespace")
+    names = ("id", "goal", "hypothesis", "prediction", "session", "updated_at", "namespace")
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
@@ -219,9 +220,9 @@ def attempts_at_start(
     last_seen: LastSeen = lambda _session: None,
     visible: Visibility = EVERYTHING,
 ) -> list[dict[str, Any]]:
-    """The attempt that the digest begins with, as a list of at most one row of id, goal, prediction, updated_at, is_own
-    and others: the own attempt of a session that continues, else the latest orphan of the repo. `others` is the number
-    of further ones."""
+    """The attempt that the digest begins with, as a list of at most one row of id, goal, hypothesis, prediction,
+    updated_at, is_own and others: the own attempt of a session that continues, else the latest orphan of the repo.
+    `others` is the number of further ones."""
     rows = [row for row in _open_attempts(connection, namespace, session) if visible.shows(row["namespace"])]
     own = [row for row in rows if row["session"] == session]
     if own and source in CONTINUED:

@@ -16,6 +16,7 @@ from nudge.cli.app import load_command
 from nudge.cli.verbs import find_verb
 from nudge.clients import registry
 from nudge.errors import Conflict
+from nudge.memories.attempts import ROOT_CAUSES
 from nudge.server import rest
 from nudge.server.operation import schema_of
 from nudge.server.operations import OPERATIONS
@@ -239,7 +240,15 @@ ANSWERS = {
 PATHS = {("GET", "/health"): 200, ("GET", "/sse"): 410, ("POST", "/mcp"): 200}
 # What is left out or different, by a word of the documents' line about it.
 DIFFERENT = (
-    *("`domain` and `strategy`", "`surprise`", "`start_session`", "counter", '{"type": ...}', "before each tool"),
+    *(
+        "`domain` and `strategy`",
+        "`hypothesis` and `action`",
+        "`surprise`",
+        "`start_session`",
+        "counter",
+        '{"type": ...}',
+        "before each tool",
+    ),
     *("`ping`", "`server`", "`/sse`", "CORS", "6334", "install.sh"),
 )
 LEFT_OUT = ("clusters", "embedding", "the host", "~/.clams/")
@@ -261,6 +270,14 @@ def test_every_tool_of_clams_takes_its_parameters(tool: str) -> None:
     assert set(schema.get("properties", {})) == theirs | ours
     assert set(schema.get("required", ())) <= theirs
     assert ANSWERS.get(tool, set()) <= set(schema_of(operation.result)["properties"])
+
+
+def test_the_categories_of_a_root_cause_are_in_the_schema() -> None:
+    """An agent knows them before it is refused; a sentence is accepted too."""
+    schema = schema_of(OPERATIONS["nudge.resolve_ghap"].params, for_tools=True)
+    sentence, parts = schema["properties"]["root_cause"]["anyOf"]
+    assert sentence == {"type": "string"} and parts["properties"].keys() == {"category", "description"}
+    assert tuple(parts["properties"]["category"]["enum"]) == ROOT_CAUSES
 
 
 @pytest.mark.parametrize(("method", "path"), PATHS)

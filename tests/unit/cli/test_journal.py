@@ -208,6 +208,18 @@ def test_start_and_update_send_what_was_said(nudge: Nudge, server: Server) -> No
     assert nudge("journal", "start", "the goal").code == 2
 
 
+@pytest.mark.usefixtures("repo")
+@pytest.mark.parametrize("option", ["--predict", "--prediction"])
+def test_a_goal_and_a_prediction_start_an_attempt(nudge: Nudge, server: Server, option: str) -> None:
+    """Under either name of the option; what was not given is not sent, and shown as such."""
+    assert "m12 is open" in nudge("journal", "start", "the goal", option, "make test passes").out
+    assert server.params == {"goal": "the goal", "prediction": "make test passes"}
+    note = {**NOTE, "kind": "attempt", "metadata": {"prediction": "make test passes"}}
+    server.answers["nudge.memory_get"] = {"memory": note, "links": []}
+    out = nudge("journal", "show", "m12").out
+    assert "hypothesis: not given\n" in out and "action: not given\n" in out and "prediction: make test passes" in out
+
+
 def test_resolve_says_what_became_of_the_lesson(nudge: Nudge, server: Server) -> None:
     """Its note, which agents are told."""
     words = ("--outcome", "confirmed", "--lesson", "l", "--root-cause", "c")

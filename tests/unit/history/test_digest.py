@@ -163,18 +163,30 @@ def test_broken_tests_stand_behind_the_command_that_runs_them(history: History) 
 
 
 def test_an_open_attempt_comes_first(history: History) -> None:
-    """In one line: an orphan with what adopts it, or the session's own; what somebody banned is left out."""
-    attempt = {"id": 5, "goal": "fast login", "prediction": 'the "login" test passes', "updated_at": NOW - HOUR}
+    """In one line: an orphan with its hypothesis and what adopts or abandons it, or the session's own; what somebody
+    banned is left out."""
+    attempt = {
+        "id": 5,
+        "goal": "fast login",
+        "hypothesis": "the lookup has no index",
+        "prediction": 'the "login" test passes',
+        "updated_at": NOW - HOUR,
+    }
     made = history.digest(hints=[HINT], attempts=[{**attempt, "is_own": False, "others": 2}])
     assert made.text.splitlines()[2:5] == [
         "## An attempt left open",
-        r'- m5, 1h ago: "fast login"; it predicts "the \"login\" test passes"; its session is gone; '
-        "take it over: nudge journal adopt m5 (2 more: nudge journal)",
+        '- m5, 1h ago: "fast login"; it believes "the lookup has no index" and predicts '
+        r'"the \"login\" test passes"; its session is gone; take it over: nudge journal adopt m5; '
+        "or give it up: nudge journal resolve m5 --outcome abandoned --result TEXT (2 more: nudge journal)",
         "## Known here",
     ]
     assert (made.items[0]["id"], made.items[0]["kind"], made.lines[0].name) == ("m5", "attempt", "m5")
     own = history.digest(attempts=[{**attempt, "is_own": True, "others": 0}]).text.splitlines()
-    assert own[2] == "## Your open attempt" and own[3].endswith("; resolve_ghap when you know")
+    assert own[2] == "## Your open attempt" and own[3].endswith(
+        "; when you know: resolve_ghap; to give it up: resolve_ghap with status abandoned"
+    )
+    without = history.digest(attempts=[{**attempt, "hypothesis": None, "is_own": True, "others": 0}]).text
+    assert 'fast login"; it predicts "' in without and "believes" not in without
     history.connection.execute("INSERT INTO banned_lines VALUES ('api', 'm5', 0)")
     assert history.digest(attempts=[{**attempt, "is_own": False, "others": 0}]).text == ""
 

@@ -21,7 +21,7 @@ from tests.unit.memories.stored import insert_row
 
 from .stored import LIFETIMES, NOW, add
 
-PLAN = Plan("goal", "the cache is cold", "warm it", "make bench exits 0")
+PLAN = Plan("goal", "make bench exits 0", "the cache is cold", "warm it")
 
 
 def start(notes: sqlite3.Connection, session: str = "s1", namespace: str = "api", **options: Any) -> Attempt:

@@ -148,3 +148,16 @@ def test_a_prompt_is_told_few_notes_and_mostly_none(service: Service) -> None:
     told = service("inject", prompt="Move the rendering of invoices from WeasyPrint to wkhtmltopdf")["text"]
     assert "m1 decision" in told and len(told.splitlines()) == 1
     assert service("inject", prompt="how long do they take?") == {"text": "", "items": []}
+
+
+@pytest.mark.parametrize(
+    ("domain", "told"),
+    [({"domain": "debugging"}, "debugging attempt, confirmed, now"), ({}, "attempt, confirmed, now")],
+)
+def test_an_experience_names_its_domain(service: Service, domain: dict[str, Any], told: str) -> None:
+    """With its outcome, unless no domain was given."""
+    plan = {"goal": "shrink the photos of suppliers", "prediction": "make photos passes"}
+    number = service("start_ghap", session_id="s1", **plan, **domain)["id"]
+    service("resolve_ghap", session_id="s1", status="confirmed")
+    markdown = service("assemble_context", query="photos of suppliers", context_types=["experiences"])["markdown"]
+    assert f"- m{number} {told}: " in markdown

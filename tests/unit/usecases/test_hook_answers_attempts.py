@@ -99,14 +99,16 @@ def service(open_service: Open) -> Service:
 
 
 def test_ten_actions_without_an_update_are_answered_with_one_line(service: Service) -> None:
-    """Then again after ten more; an update begins the count anew."""
+    """With what the attempt believes and predicts, and the choice to give it up; then again after ten more. An update
+    begins the count anew."""
     number = service.start()
     told = service.act(25)
     assert [at + 1 for at, text in enumerate(told) if text] == [10, 20]
     assert told[9] == (
         f'Nudge record, not an instruction: attempt m{number} "make login fast" is open, 10 actions since its last '
-        'update; it predicts "`make bench` passes". If that has changed: nudge journal update '
-        f"m{number} --note TEXT; if you know: resolve_ghap"
+        'update; it believes "the lookup has no index" and predicts "`make bench` passes". If that has changed: nudge '
+        f"journal update m{number} --note TEXT; when you know: resolve_ghap; to give it up: resolve_ghap with status "
+        "abandoned"
     )
     service("update_ghap", session_id="s1", note="the index was there")
     assert [bool(text) for text in service.act(10)] == [False] * 9 + [True]
@@ -182,7 +184,11 @@ def test_an_offer_that_nobody_reads_is_made_again(service: Service) -> None:
 @pytest.mark.parametrize("char", ['"', "\\", "\n", "\u202e", "\U0001f600"])
 def test_long_and_hostile_texts_fit_into_one_line(service: Service, char: str) -> None:
     """Stored text is untrusted: it is quoted, cut and made visible, and the line is told all the same."""
-    texts = {"goal": f"a{char}" * 100, "prediction": "`make bench` passes " + f"{char}b" * 100}
+    texts = {
+        "goal": f"a{char}" * 100,
+        "hypothesis": f"c{char}" * 100,
+        "prediction": "`make bench` passes " + f"{char}b" * 100,
+    }
     number = service.start(**texts)
     service.edit()
     told = [service.ran("make bench", 2), *filter(None, service.act(10))]

@@ -204,6 +204,31 @@ def test_a_wrong_resolution_is_named(service: Service, fields: dict[str, Any], f
     assert service("get_active_ghap", session_id="s1")["has_active"]
 
 
+def test_a_goal_and_a_prediction_are_enough_to_start(service: Service) -> None:
+    """What was not given is answered as `not given`; nothing is stored for it, and nobody is told that it was given."""
+    few = {name: PLAN[name] for name in ("goal", "prediction")}
+    number = service("start_ghap", session_id="s1", **few)["id"]
+    active = service("get_active_ghap", session_id="s1")
+    assert {name: active[name] for name in PLAN} == {**few, "hypothesis": "not given", "action": "not given"}
+    note = service.note(number)
+    assert note["content"] == f"Prediction: {few['prediction']}"
+    assert "hypothesis" not in note["metadata"] and "action" not in note["metadata"]
+    service("update_ghap", session_id="s1", hypothesis="the pool is too small")
+    assert service("get_active_ghap", session_id="s1")["hypothesis"] == "the pool is too small"
+    for missing in few:
+        with pytest.raises(Invalid) as refused:
+            service("start_ghap", session_id="s2", **{name: text for name, text in few.items() if name != missing})
+        assert refused.value.field == missing
+
+
+@pytest.mark.parametrize("field", ["result", "lesson", "surprise", "root_cause"])
+def test_an_outcome_and_a_sentence_are_enough_to_resolve(service: Service, field: str) -> None:
+    """In whichever field; recall finds it."""
+    service("start_ghap", session_id="s1", goal="make login fast", prediction="make bench passes")
+    number = service.resolve("s1", "falsified", **{field: "the certificate is checked twice"})["id"]
+    assert "certificate is checked twice" in service.note(number)["content"]
+
+
 def test_secrets_are_refused(service: Service) -> None:
     """In a plan, an update and a lesson alike, by the name of the field."""
     for name in ("goal", "action"):

@@ -29,7 +29,7 @@ class Attempts:
     def start(self, session: str, *, age: float = 0.0, namespace: str = REPO, ended: bool = False) -> int:
         at = NOW - age
         store.insert_event(self.connection, event("session_start", "startup", int(at), session_id=session))
-        plan = Plan(f"goal of {session}", "h", "a", "`make test` passes")
+        plan = Plan(f"goal of {session}", "`make test` passes", "the cache is cold")
         draft = Draft(title="", content="", namespace=namespace)
         attempt = journal.start(self.connection, plan, session, draft, at, parallel=True)
         if ended:
@@ -55,6 +55,7 @@ def test_the_latest_orphan_is_told_with_the_number_of_others(attempts: Attempts)
     attempts.start("elsewhere", namespace="github.com/acme/web", ended=True)
     [told] = attempts.told()
     assert (told["id"], told["goal"], told["prediction"]) == (number, "goal of ended", "`make test` passes")
+    assert told["hypothesis"] == "the cache is cold"
     assert (told["is_own"], told["others"]) == (False, 1)
 
 
