@@ -13,12 +13,12 @@ from itertools import groupby
 from nudge import limits
 from nudge.errors import Invalid, NotFound
 from nudge.history.event import COLUMNS, observation, placeholders
-from nudge.history.observations import FILE_CHANGES, SESSION_TYPES
+from nudge.history.observations import FILE_CHANGES, NOT_ACTIONS, SESSION_TYPES
 from nudge.history.sessions import intent_of, summary_of, without_hidden
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from nudge.history.event import SqlConnection
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     Row = Sequence[Any]
 
 _ALWAYS = -(2**62), 2**62
+_JOURNAL_TOOLS = "_ghap"  # how the names of the tools end that change attempts
 _NONE: frozenset[str] = frozenset()
 _SHOWN = "coalesce(project NOT IN (SELECT value FROM json_each(?)), 1)"
 _SESSION_SHOWN = _SHOWN.replace("project", "(SELECT project FROM sessions WHERE id = session_id)", 1)
@@ -103,6 +104,25 @@ def has_changed_files(connection: SqlConnection, session_id: str, since: int) ->
         (session_id, since, *FILE_CHANGES),
     )
     return rows.fetchone() is not None
+
+
+def is_action(event: Mapping[str, Any]) -> bool:
+    """Whether the agent did it, other than by calling the journal."""
+    metadata = event.get("metadata")
+    tool = metadata.get("tool") if isinstance(metadata, dict) else None
+    is_journal_call = event["type"] == "mcp_call" and isinstance(tool, str) and tool.endswith(_JOURNAL_TOOLS)
+    return event["type"] not in NOT_ACTIONS and not is_journal_call
+
+
+def count_actions(connection: SqlConnection, session_id: str, since: int, before_id: int | None = None) -> int:
+    """Count the stored actions of a session since then, up to the observation `before_id`, without it."""
+    row = connection.execute(
+        f"SELECT count(*) FROM observations WHERE session_id = ? AND timestamp >= ? AND (?3 IS NULL OR id < ?3)"
+        f" AND NOT (obs_type = 'mcp_call' AND coalesce(json_extract(metadata, '$.tool'), '') GLOB '*{_JOURNAL_TOOLS}')"
+        f" AND +obs_type NOT IN ({placeholders(NOT_ACTIONS)})",
+        (session_id, since, before_id, *NOT_ACTIONS),
+    ).fetchone()
+    return int(row[0])
 
 
 def trace(

@@ -25,6 +25,7 @@ from nudge.memories.note import (
     check_metadata,
     check_text,
     check_title,
+    parse_time,
     rfc3339,
 )
 from nudge.text import single_line
@@ -169,6 +170,12 @@ class Attempt:
         """When its owner took it over from another session."""
         adoptions = [one for one in self.note.draft.metadata.get("iterations", ()) if "adopted_by" in one]
         return str(adoptions[-1]["at"]) if adoptions else None
+
+    @property
+    def last_update(self) -> float:
+        """When an agent started, updated or adopted it last. An outcome that a command showed is no update."""
+        iterations = self.note.draft.metadata.get("iterations")
+        return parse_time(iterations[-1]["at"], "at") if iterations else self.note.created_at
 
     def to_wire(self) -> dict[str, Any]:
         """All its fields, without the older iterations and without fields that have no value, except the hypothesis and

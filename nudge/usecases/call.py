@@ -252,7 +252,8 @@ def agent_session(clients: ClientProcesses, call: Call) -> str | None:
 @dataclass(slots=True)
 class _Activity:
     last_seen: float
-    count: int = 0
+    count: int | None = None
+    """None until the actions before this server's start are counted."""
     reminded_at: int = 0
     """The count at the last reminder."""
 
@@ -260,15 +261,22 @@ class _Activity:
 class SessionActivity:
     """When PRIMARY last saw each session, and how many actions it counted since the last update of an attempt.
 
-    Kept in memory only: after a restart the counts begin at 0, while history and attempts still tell when a session was
-    last seen. The sessions that were not seen for the longest time are dropped first."""
+    Kept in memory only: after a restart, history and attempts tell when a session was last seen and how many actions
+    it did. The sessions that were not seen for the longest time are dropped first."""
 
     def __init__(self) -> None:
         self._sessions: OrderedDict[str, _Activity] = OrderedDict()
 
-    def count(self, session: str) -> int:
-        """Actions since the last `reset`."""
-        return self._sessions[session].count if session in self._sessions else 0
+    def count(self, session: str) -> int | None:
+        """Actions since the last `reset`; None for a session that this server has not counted yet."""
+        return self._sessions[session].count if session in self._sessions else None
+
+    def begin(self, session: str, earlier: int, now: float) -> None:
+        """Begin to count at the number of earlier actions, unless the session is counted by now. The reminder of the
+        last ten of them counts as told."""
+        activity = self._get(session, now)
+        if activity.count is None:
+            activity.count, activity.reminded_at = earlier, earlier - earlier % limits.CHECK_IN_ACTIONS
 
     def last_seen(self, session: str) -> float | None:
         return self._sessions[session].last_seen if session in self._sessions else None
@@ -278,7 +286,7 @@ class SessionActivity:
 
     def increment(self, session: str, now: float) -> int:
         activity = self._get(session, now)
-        activity.count += 1
+        activity.count = (activity.count or 0) + 1
         return activity.count
 
     def reset(self, session: str, now: float) -> None:
@@ -289,14 +297,16 @@ class SessionActivity:
         """The session has ended. If it is seen again, it has been resumed."""
         self._sessions.pop(session, None)
 
-    def is_reminder_due(self, session: str) -> bool:
-        """Whether CHECK_IN_ACTIONS actions were counted since the last update and the last reminder."""
+    def due_count(self, session: str) -> int | None:
+        """The count when a reminder is due: CHECK_IN_ACTIONS after the last update and the last reminder; else None."""
         activity = self._sessions.get(session)
-        return activity is not None and activity.count - activity.reminded_at >= limits.CHECK_IN_ACTIONS
+        if activity is None or activity.count is None:
+            return None
+        return activity.count if activity.count - activity.reminded_at >= limits.CHECK_IN_ACTIONS else None
 
     def note_reminder(self, session: str) -> None:
         if session in self._sessions:
-            self._sessions[session].reminded_at = self._sessions[session].count
+            self._sessions[session].reminded_at = self._sessions[session].count or 0
 
     def _get(self, session: str, now: float) -> _Activity:
         activity = self._sessions.setdefault(session, _Activity(now))

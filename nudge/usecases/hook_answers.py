@@ -4,7 +4,8 @@ Most events are answered with nothing. Every line passes `tell`, which leaves ou
 what the user banned, and records the rest in the ledger.
 
 About its open attempt a session is reminded after every tenth action, and told the outcome that a command's exit code
-decides. PRIMARY counts actions in memory, and reads the database for a command and when a reminder is due.
+decides. PRIMARY counts actions in memory, and reads the database for a command, for the first action of a
+session and when a reminder is due.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ from nudge.errors import NudgeError
 from nudge.history import edits, ledger, views
 from nudge.history.digest_lines import RESOLVE_OR_ABANDON, expectation_text
 from nudge.history.ledger import HEADER, IDENTITY, Ledger, Line
-from nudge.history.observations import NOT_ACTIONS
 from nudge.history.predictions import judge
 from nudge.history.redact import PRIVATE
 from nudge.learning.facts import Changes, Facts
@@ -31,6 +31,7 @@ from nudge.text import quote
 from nudge.usecases import learning
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
+from nudge.usecases.journal import count_action
 from nudge.usecases.memories import lifetimes_of
 from nudge.usecases.prompt_notes import fitting_lines, lines_about
 
@@ -58,13 +59,12 @@ async def answer(
     failure = await tell(app, database, event, ledger.FAILURE, [line] if line is not None else [], call)
     app.in_background(_mark_used(app, database, session, [event]))
     if failure is not None:
-        _count_action(app, event)
         app.in_background(_process_answered_failure(app, database, event, observation_id, context, changes))
         return failure
     await learning.store_changes(app, database, [(event, changes)])
     await learning.credit_hints(app, database, event, context)
     outcomes = await _observe_outcome(app, database, event, observation_id, can_tell=not _is_late(call))
-    _count_action(app, event)
+    await _count_action(app, event, observation_id)
     if call.deadline is None:  # no hook reads the answer
         return None
     if event.get("type") == "session_stop":  # an agent that is told something as it stops would go on working
@@ -89,6 +89,7 @@ async def _process_answered_failure(
 ) -> None:
     """Do the work on an event that was left until its failure was answered. An attempt that it decides is told
     later."""
+    await _count_action(app, event, observation_id)
     await learning.store_changes(app, database, [(event, changes)])
     await learning.credit_hints(app, database, event, context)
     await _observe_outcome(app, database, event, observation_id, can_tell=False)
@@ -107,7 +108,7 @@ async def learn_from(app: App, database: Database, recorded: Sequence[tuple[Mapp
     for event, observation_id in recorded:
         by_session.setdefault(str(event["session_id"]), []).append((event, observation_id))
         app.edits.observe(event, app.now())
-        _count_action(app, event)
+        await _count_action(app, event, observation_id)
         if event["type"] == "session_end":
             app.activity.forget(str(event["session_id"]))
     for session, events in by_session.items():
@@ -232,23 +233,23 @@ async def _check_in(app: App, database: Database, event: Mapping[str, Any], call
     return await tell(app, database, event, ledger.ATTEMPT, [line], call)
 
 
-def _count_action(app: App, event: Mapping[str, Any]) -> None:
+async def _count_action(app: App, event: Mapping[str, Any], observation_id: int) -> None:
     """Count an action of the session. The caller passes stored events only, so that a repeated read of a file counts
-    once; calls of the journal do not count, and an update resets the count."""
-    if event["type"] in NOT_ACTIONS or _is_journal_call(event):
-        return
-    app.activity.increment(str(event["session_id"]), app.now())
+    once; an update resets the count."""
+    if views.is_action(event):
+        await count_action(app, str(event["session_id"]), observation_id)
 
 
 async def _reminder(app: App, database: Database, session: str) -> Line | None:
     """The reminder, when one is due and an attempt is open. The caller calls `note_reminder` when it tells it."""
-    if not app.activity.is_reminder_due(session):
+    count = app.activity.due_count(session)
+    if count is None:
         return None
     attempts = await database.read(lambda connection: journal.open_in_session(connection, session))
     if not attempts:
         app.activity.note_reminder(session)
         return None
-    text = _reminder_text(attempts, app.activity.count(session))
+    text = _reminder_text(attempts, count)
     return _attempt_line(attempts[0], text, f"{limits.CHECK_IN_ACTIONS} actions without an update")
 
 
@@ -363,12 +364,6 @@ def _whole_exit_code(event: Mapping[str, Any]) -> int | None:
     """None when it is not known, or when the command was cut."""
     is_whole = len(str(event.get("content") or "")) < limits.MAX_COMMAND_CHARS
     return learning.exit_code_of(event) if is_whole else None
-
-
-def _is_journal_call(event: Mapping[str, Any]) -> bool:
-    metadata = event.get("metadata")
-    tool = metadata.get("tool") if isinstance(metadata, dict) else None
-    return event["type"] == "mcp_call" and isinstance(tool, str) and tool.endswith("_ghap")
 
 
 # Events and calls

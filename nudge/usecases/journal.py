@@ -11,6 +11,7 @@ from typing import Any
 
 from nudge.core.visibility import Visibility
 from nudge.errors import Conflict, Invalid, NotFound, SecretRejected
+from nudge.history import views
 from nudge.memories import journal, namespaces
 from nudge.memories.attempts import (
     Attempt,
@@ -220,6 +221,8 @@ async def should_check_in(app: App, params: CheckIn, call: Call) -> Any:
     last update."""
     session = session_of(app.clients, call, params.session_id)
     count = app.activity.count(session)
+    if count is None:
+        count = await app.read(lambda connection: _stored_actions(connection, session))
     if count < params.frequency:
         return {"should_check_in": False, "tool_count": count}
     attempts = await app.read(_caller(app, params, call).open_attempts)
@@ -228,12 +231,29 @@ async def should_check_in(app: App, params: CheckIn, call: Call) -> Any:
 
 
 async def increment_tool_count(app: App, params: InSession, call: Call) -> Any:
-    return {"tool_count": app.activity.increment(session_of(app.clients, call, params.session_id), app.now())}
+    return {"tool_count": await count_action(app, session_of(app.clients, call, params.session_id))}
 
 
 async def reset_tool_count(app: App, params: InSession, call: Call) -> Any:
     app.activity.reset(session_of(app.clients, call, params.session_id), app.now())
     return {"tool_count": 0}
+
+
+async def count_action(app: App, session: str, observation_id: int | None = None) -> int:
+    """Count an action of a session, which is stored as this observation, and return how many there were since the last
+    update of its attempt. Those before the start of this server are counted in the history."""
+    if app.activity.count(session) is None:
+        earlier = await app.read(lambda connection: _stored_actions(connection, session, observation_id))
+        app.activity.begin(session, earlier, app.now())
+    return app.activity.increment(session, app.now())
+
+
+def _stored_actions(connection: sqlite3.Connection, session: str, before_id: int | None = None) -> int:
+    """The actions in the history since the last update of an open attempt; 0 when none is open."""
+    attempts = journal.open_in_session(connection, session)
+    if not attempts:
+        return 0
+    return views.count_actions(connection, session, int(max(one.last_update for one in attempts)), before_id)
 
 
 # Owners of attempts

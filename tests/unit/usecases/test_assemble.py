@@ -156,7 +156,7 @@ def test_a_prompt_is_told_few_notes_and_mostly_none(service: Service) -> None:
 )
 def test_an_experience_names_its_domain(service: Service, domain: dict[str, Any], told: str) -> None:
     """With its outcome, unless no domain was given."""
-    plan = {"goal": "shrink the photos of suppliers", "prediction": "make photos passes"}
+    plan: dict[str, Any] = {"goal": "shrink the photos of suppliers", "prediction": "make photos passes"}
     number = service("start_ghap", session_id="s1", **plan, **domain)["id"]
     service("resolve_ghap", session_id="s1", status="confirmed")
     markdown = service("assemble_context", query="photos of suppliers", context_types=["experiences"])["markdown"]

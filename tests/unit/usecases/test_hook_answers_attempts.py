@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import itertools
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,8 +16,10 @@ from nudge.clock import boot_seconds
 from nudge.config import Settings
 from nudge.context import Context
 from nudge.errors import Conflict
+from nudge.history import store
 from nudge.server.operations import OPERATIONS
 from nudge.storage.database import Database
+from nudge.usecases import hook_answers
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
 from nudge.usecases.session import open_in_memory
@@ -156,6 +159,66 @@ def test_lines_about_attempts_are_in_the_ledger_and_go_with_the_note(service: Se
     service("resolve_ghap", session_id="s1", status="abandoned")
     service("memory_delete", id=number)
     assert service("told", project=None)["lines"] == []
+
+
+def _restarted(service: Service) -> Service:
+    """A new server on the same database, ten minutes after the first one began."""
+    service.app = App(open_in_memory(Settings({})), OPERATIONS)
+    service.app.history = service.database
+    clock = service.app.session.clock.now
+    service.app.now = lambda: clock() + 600  # type: ignore[method-assign]
+    return service
+
+
+def test_the_count_of_actions_survives_a_restart(service: Service) -> None:
+    """A new server counts what the history has since the attempt's last update; prompts and calls of the journal do not
+    count, and a reminder is not repeated."""
+    number = service.start()
+    service.act(7)
+    service.hook("user_prompt", "go on")
+    service.hook("mcp_call", "nudge/get_active_ghap", metadata={"server": "nudge", "tool": "get_active_ghap"})
+    _restarted(service)
+    service("get_active_ghap", session_id="s1")
+    assert service("should_check_in", session_id="s1") == {"should_check_in": False, "tool_count": 7}
+    told = service.act(5)
+    assert [at for at, text in enumerate(told) if text] == [2] and "10 actions since" in told[2]
+    _restarted(service)
+    assert service("should_check_in", session_id="s1") == {"should_check_in": True, "tool_count": 12, "id": number}
+    told = service.act(8)
+    assert [at for at, text in enumerate(told) if text] == [7] and "20 actions since" in told[7]
+
+
+def test_a_restarted_server_counts_from_the_last_update(service: Service) -> None:
+    """An update, whatever was done before; an outcome that a command showed is none."""
+    service.start()
+    service.act(5)
+    _restarted(service)
+    service("update_ghap", session_id="s1", note="the index was there")
+    service.act(3)
+    assert "looks confirmed" in service.ran("make bench", 0)
+    _restarted(service)
+    assert service("increment_tool_count", session_id="s1") == {"tool_count": 5}
+    assert service("increment_tool_count", session_id="s2") == {"tool_count": 1}
+
+
+def test_events_of_the_spool_are_counted_once_after_a_restart(service: Service) -> None:
+    """They are stored before they are counted, and a reminder that became due among them is still told."""
+    service.start()
+    service.act(9)
+    _restarted(service)
+    late = [event("file_read", f"/work/api/late-{at}.py", session_id="s1", project=PROJECT) for at in range(3)]
+    late = [{**one, "timestamp": int(service.app.now())} for one in late]
+
+    async def take_in() -> None:
+        ids = [await service.database.write(functools.partial(store.insert_event, raw=one)) for one in late]
+        stored = [(one, number) for one, number in zip(late, ids, strict=True) if number is not None]
+        await hook_answers.learn_from(service.app, service.database, stored)
+        await asyncio.gather(*service.app._background)
+
+    asyncio.run(take_in())
+    assert service("should_check_in", session_id="s1")["tool_count"] == 12
+    [told] = service.act(1)
+    assert "13 actions since" in told
 
 
 # Outcomes
