@@ -80,7 +80,20 @@ def test_each_session_has_its_own_count() -> None:
     assert (activity.count("a"), activity.last_seen("a")) == (0, 10.0)
     activity.forget("a")
     activity.forget("never seen")
-    assert (activity.count("a"), activity.last_seen("a")) == (0, None)
+    assert (activity.count("a"), activity.last_seen("a")) == (None, None)
+
+
+def test_a_count_begins_with_the_earlier_actions_once() -> None:
+    """A session that was only seen is not counted yet; the last reminder that its earlier actions made due was told."""
+    activity = SessionActivity()
+    activity.see("a", 1.0)
+    assert activity.count("a") is None and activity.due_count("a") is None
+    for earlier in (12, 99):
+        activity.begin("a", earlier, 2.0)
+    assert activity.count("a") == 12 and activity.due_count("a") is None
+    for _ in range(8):
+        activity.increment("a", 3.0)
+    assert activity.due_count("a") == 20
 
 
 def test_the_sessions_not_seen_for_longest_are_dropped() -> None:
@@ -90,5 +103,5 @@ def test_the_sessions_not_seen_for_longest_are_dropped() -> None:
     for number in range(limits.WATCHED_SESSIONS):
         activity.increment(f"s{number}", 1.0)
         activity.see("first", 2.0)
-    assert activity.count("first") == 1 and activity.count("s0") == 0
+    assert activity.count("first") == 1 and activity.count("s0") is None
     assert activity.count(f"s{limits.WATCHED_SESSIONS - 1}") == 1
