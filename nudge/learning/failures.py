@@ -496,8 +496,13 @@ def _best_overlap(one: Failure, other: Failure) -> float:
 def _overlap(one: str, other: str) -> float:
     if one == other:
         return 1.0
-    first, second = set(one.split()), set(other.split())
+    first, second = _words(one), _words(other)
     return 2 * len(first & second) / (len(first) + len(second))
+
+
+@lru_cache(2_000)
+def _words(line: str) -> frozenset[str]:
+    return frozenset(line.split())
 
 
 def has_failed_tests(printed: str) -> bool:

@@ -11,6 +11,7 @@ import posixpath
 from dataclasses import dataclass
 from functools import cached_property
 
+from nudge import limits
 from nudge.learning.command import SimpleCommand
 from nudge.learning.failures import OWN_WORK, Failure, diagnose, has_failed_tests
 from nudge.learning.jobs import IDLE, is_file_name, is_looking, subcommand
@@ -150,7 +151,7 @@ def analyse(event: Mapping[str, Any], observation_id: int) -> Outcome | None:
     is_command = "exit_code" in details or str(event.get("type")).startswith("command")
     if not is_command or details.get("interrupted") is True:
         return None
-    printed = "\n".join(str(details[name]) for name in ("cause", "error") if isinstance(details.get(name), str))
+    printed = "\n".join(_ends(str(details[name])) for name in ("cause", "error") if isinstance(details.get(name), str))
     code = details.get("exit_code")
     if not printed and event.get("type") == _FAILURE:
         printed = f"Exit code {code}"
@@ -159,6 +160,12 @@ def analyse(event: Mapping[str, Any], observation_id: int) -> Outcome | None:
     )
     exit_code = code if type(code) is int else None
     return Outcome(str(event.get("content") or ""), printed, exit_code, observation_id, cwd, root, branch)
+
+
+def _ends(text: str) -> str:
+    """Both ends of an error, as much as hooks send of it; another sender may send all."""
+    half = limits.MAX_ERROR_CHARS // 2
+    return text if len(text) <= limits.MAX_ERROR_CHARS else f"{text[:half]}\n{text[-half:]}"
 
 
 def _is_path(word: Word, call: Call) -> bool:

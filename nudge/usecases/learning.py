@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -35,7 +35,7 @@ from nudge.learning.facts import Changes, Facts
 from nudge.learning.failures import has_findings
 from nudge.learning.outcome import analyse
 from nudge.storage.database import Database
-from nudge.usecases.app import App
+from nudge.usecases.app import App, with_loop_turns
 from nudge.usecases.call import Call, InContext, Params, Project, ProjectName, Result, Text
 from nudge.usecases.freshness import digest_files, named_paths
 from nudge.usecases.visibility import visible_to
@@ -98,11 +98,12 @@ async def learn_all(app: App, all_facts: Facts, recorded: Sequence[tuple[Event, 
     taught: list[tuple[Event, Changes]] = []
     for start in range(0, len(recorded), _LEARNED_AT_ONCE):
         portion = recorded[start : start + _LEARNED_AT_ONCE]
-        taught += await app.in_learning_thread(partial(_observe_all, all_facts, portion, now))
+        turns = with_loop_turns(portion)
+        taught += await app.in_learning_thread(partial(_observe_all, all_facts, turns, now))
     return taught
 
 
-def _observe_all(all_facts: Facts, recorded: Sequence[tuple[Event, int]], now: float) -> list[tuple[Event, Changes]]:
+def _observe_all(all_facts: Facts, recorded: Iterable[tuple[Event, int]], now: float) -> list[tuple[Event, Changes]]:
     return [
         (event, _observe(all_facts, event, observation_id, now, can_tell=False)[1])
         for event, observation_id in recorded

@@ -22,7 +22,7 @@ from nudge.history.redact import redact_event
 from nudge.storage import spool
 from nudge.storage.sqlite import STATEMENT_ERRORS
 from nudge.usecases import hook_answers, inject
-from nudge.usecases.app import App, with_loop_turns
+from nudge.usecases.app import App, LoopTurns
 from nudge.usecases.call import Call
 
 _log = logging.getLogger(__name__)
@@ -54,10 +54,11 @@ async def drain(app: App, directory: str) -> int:
 
 
 async def _take(app: App, directory: str, paths: Sequence[str]) -> None:
-    batch = await asyncio.to_thread(_read, with_loop_turns(paths))
+    turns = LoopTurns()
+    batch = await asyncio.to_thread(_read, turns.between(paths))
     await _store_injections(app, batch)
-    recorded = await app.write(Call(), lambda connection: _store(connection, batch))
-    await asyncio.to_thread(_remove, directory, with_loop_turns(batch))
+    recorded = await app.write(Call(), lambda connection: _store(connection, turns.between(batch)))
+    await asyncio.to_thread(_remove, directory, turns.between(batch))
     try:
         await hook_answers.learn_from(app, app.database(), recorded)
     except Exception as error:  # the events are stored; an unusual one must not keep the others in the spool

@@ -13,7 +13,7 @@ from nudge import limits
 from nudge.learning import table
 from nudge.learning.fact import Fact
 from nudge.learning.facts import Changes, Facts
-from nudge.learning.outcome import Outcome
+from nudge.learning.outcome import Outcome, analyse
 from nudge.storage.migrations import migrate
 
 NOW = 1_700_000_000.0
@@ -172,3 +172,11 @@ def test_an_old_path_is_still_known(connection: sqlite3.Connection, tmp_path: Pa
     connection.execute("INSERT INTO facts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '{}')", row)
     failed = Outcome("cat docs/a.md", "cat: docs/a.md: No such file or directory", 1, 3, str(tmp_path), str(tmp_path))
     assert '"docs/b.md"' in told(table.load(connection), "s2", failed)
+
+
+def test_a_long_error_is_read_as_far_as_hooks_send_it() -> None:
+    """Both ends of it, whatever another sender sends: reading all of it would take as long as it is."""
+    error = f"Exit code 1\nNo module named pytest\n{'x ' * 50_000}\nmake: *** [test] Error 1"
+    outcome = analyse({"type": "command_error", "content": "make test", "metadata": {"error": error}}, 1)
+    assert outcome is not None and len(outcome.printed) <= limits.MAX_ERROR_CHARS + 1
+    assert outcome.printed.startswith("Exit code 1\nNo module") and outcome.printed.endswith("Error 1")
