@@ -12,6 +12,8 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
+from nudge.security.patterns import PatternSet
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -297,9 +299,8 @@ _FAMILIES: tuple[tuple[str, bool, tuple[str, ...]], ...] = (
         ),
     ),
 )
-_COMPILED = tuple(
-    (name, tells_apart, [re.compile(text, _FLAGS) for text in texts]) for name, tells_apart, texts in _FAMILIES
-)
+_PATTERNS = tuple((name, re.compile(text, _FLAGS)) for name, _, texts in _FAMILIES for text in texts)
+_SIGNS = PatternSet([pattern.pattern for _, pattern in _PATTERNS])  # one after the other takes six times as long
 _TELLS_APART = {name: tells_apart for name, tells_apart, _ in _FAMILIES}
 
 # What the session's own work causes: failed tests, findings of linters and compilers, errors in code that it wrote.
@@ -399,12 +400,12 @@ def diagnose(printed: str, exit_code: int | None, missing: Sequence[str] = ()) -
 
 def _family_in(text: str) -> tuple[str, str, str, str] | None:
     has_failed_tests = _TEST_FAILURE.search(text) is not None
-    for family, _, patterns in _COMPILED:
+    for place in _SIGNS.find(text):
+        family, pattern = _PATTERNS[place]
         if has_failed_tests and family not in _CERTAIN:
             continue
-        for pattern in patterns:
-            if match := pattern.search(text):
-                return family, _detail(match), _line_at(text, match.start(), match.end()), blank(match[0])
+        if match := pattern.search(text):
+            return family, _detail(match), _line_at(text, match.start(), match.end()), blank(match[0])
     return None
 
 

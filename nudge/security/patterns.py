@@ -98,6 +98,29 @@ def compile_regex(pattern: str, field: str) -> Regex:
     return Regex(pattern, program, lines)
 
 
+class PatternSet:
+    """Many patterns of ours: finds in one pass, in linear time, which of them a text has. Compiled on first use."""
+
+    def __init__(self, patterns: Sequence[str]) -> None:
+        self._patterns = patterns
+        self._set: Any = None
+
+    def find(self, text: str) -> list[int]:
+        """The places of the patterns that match anywhere in the text, in their order."""
+        if self._set is None:
+            self._set = self._compiled()
+        return sorted(self._set.Match(text.encode("utf-8", "replace")) or ())  # RE2 takes no lone surrogates
+
+    def _compiled(self) -> Any:
+        import re2  # late: 14 ms to import
+
+        patterns = re2.Set.SearchSet()
+        for pattern in self._patterns:
+            patterns.Add(f"(?m){pattern}")
+        patterns.Compile()
+        return patterns
+
+
 def _describe(error: Exception) -> str:
     """Return RE2's message, redacted: it quotes a part of the pattern, which may contain a credential."""
     from nudge.security.secrets import redact  # late: only an error needs its tables

@@ -1,0 +1,35 @@
+"""The signs of all families are looked for in one pass."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from nudge.learning import failures
+
+DATA = Path(__file__).parents[2] / "bench" / "data"
+
+
+def outputs() -> Iterator[str]:
+    for name in ("failure_pairs", "dev_failure_pairs"):
+        for line in (DATA / f"{name}.jsonl").read_text("utf-8").splitlines():
+            for session in json.loads(line)["sessions"]:
+                yield from (step["output"] for step in session if step.get("exit"))
+
+
+def test_the_set_finds_what_the_patterns_find() -> None:
+    """Both engines agree on every output of a failed command in the benchmarks."""
+    texts = [*outputs(), "modul\u00e9 \u201cnot found\u201d", "", "\n\n"]
+    assert len(texts) > 200
+    for text in texts:
+        expected = [place for place, (_, pattern) in enumerate(failures._PATTERNS) if pattern.search(text)]
+        assert failures._SIGNS.find(text) == expected
+
+
+@pytest.mark.parametrize("text", ["x" * 4_000, "error: " * 600, "\x00\x1b[31m" * 500, "not found: \udcff"])
+def test_odd_texts_have_no_family_or_one(text: str) -> None:
+    """Whatever a tool prints."""
+    assert failures.diagnose(text, 1) is not None
