@@ -139,16 +139,18 @@ def test_stats_explain_their_counts(nudge: Nudge, server: Server) -> None:
 
 
 def test_replay_says_what_would_have_been_spared(nudge: Nudge, tmp_path: Path) -> None:
-    """One line of counts, one for each failure; no server is asked."""
-    for number in (1, 2):
+    """One line of counts, one for each failure; no server is asked. The first failure teaches, the second is answered,
+    the third is spared: what two sessions met is told at a start."""
+    for number in (1, 2, 3):
         script = Script(tmp_path / f"s-{number}.jsonl", f"s-{number}", at=LONG_AGO + 86_400 * number)
         for command, error in (("tox", "bash: line 1: tox: command not found"), ("python -m tox", "")):
             identity = f"{number}-{command}"
             script.call(identity, command=command)
             script.result(identity, error, error=bool(error))
     lines = nudge("replay", str(tmp_path)).out.splitlines()
-    assert lines[0] == "read 2 sessions, 4 commands, 2 failures"
-    assert "1 failures spared at the start" in lines[1] and lines[2].endswith("tox -> python -m tox")
+    assert lines[0] == "read 3 sessions, 6 commands, 3 failures"
+    assert "1 failures spared at the start, 1 answered" in lines[1]
+    assert all(line.endswith("tox -> python -m tox") for line in lines[2:])
     empty = tmp_path / "empty"
     empty.mkdir()
     outcome = nudge("replay", str(empty))
