@@ -103,8 +103,8 @@ def set_hint(invocation: Invocation, component: str, key: str | None, value: str
 @option("--value-only", is_flag=True, help="Print the value and nothing else, for scripts.")
 @params.context_options
 def get(invocation: Invocation, component: str, key: str | None, **options: Any) -> int:
-    """Prints the value, its score and the reasons. When no variant applies here, the error lists each variant and the
-    condition that excludes it. Without KEY, the hints of the component are listed."""
+    """Prints the value, its author's reason, its score and why it matches. When no variant applies here, the error
+    lists each variant and the condition that excludes it. Without KEY, the hints of the component are listed."""
     component, key = plain.split_name(component, key)
     if key is None:
         return _list_component(invocation, component, **options)
@@ -173,8 +173,8 @@ def query(
     env: tuple[tuple[str, str], ...],
     **where: str | None,
 ) -> int:
-    """Prints the hints that match and apply here, the best first, with score and reasons. When there is none, prints
-    the hints that match elsewhere and why they do not apply here."""
+    """Prints the hints that match and apply here, the best first, each with its author's reason and why it matches.
+    When there is none, prints the hints that match elsewhere and why they do not apply here."""
     text = " ".join(words) if words else None
     if text is not None and regex is not None:
         raise Usage("TEXT and --regex exclude each other", "leave one out")
@@ -207,6 +207,8 @@ def hit_lines(styler: Styler, hits: list[dict[str, Any]]) -> Iterator[str]:
     for name, hit in zip(names, hits, strict=True):
         value = styler.clip(output.value_text(hit["hint"]), width + 8)
         yield f"{hit['score']:.2f}  {styler.paint('bold', output.pad(name, width))}  {value}"
+        if reason := output.reason_text(hit["hint"]):
+            yield f"      {styler.clip(reason, 6)}"
         reasons = hit["match_explain"]["reasons"]
         if reasons:
             yield styler.paint("dim", "      " + styler.clip(escape("; ".join(reasons)), 6))
@@ -289,6 +291,8 @@ def _hint_lines(styler: Styler, entries: list[dict[str, Any]]) -> Iterator[str]:
         else:
             yield f"{styler.paint('dim', styler.symbol('○'))} {styler.paint('dim', f'{key}  {value}')}"
             scope += f" (not here: {escape('; '.join(entry['reasons']))})"
+        if reason := output.reason_text(entry["hint"]):
+            yield f"  {' ' * width}  {styler.clip(reason, width + 4)}"
         yield styler.paint("dim", f"  {' ' * width}  {styler.clip(scope, width + 4)}")
 
 

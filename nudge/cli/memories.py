@@ -98,7 +98,7 @@ def recall(invocation: Invocation, words: tuple[str, ...], no_touch: bool, limit
         console.show([console.styler.paint("bold", "hints"), *hints.hit_lines(console.styler, hits)])
     if result["memories"]:
         heading = [console.styler.paint("bold", "notes")] if hits else []
-        console.show([*heading, *result_lines.note_table(console, result["memories"], contents=True)])
+        console.show([*heading, *result_lines.note_list(console, result["memories"])])
     _note_archived(console, result)
     if not hits and not result["memories"]:
         console.note(
@@ -222,11 +222,11 @@ def _store(invocation: Invocation, **fields: Any) -> int:
 @option("--budget-tokens", type=WHOLE, metavar="N", help="Return only as many notes as fit into N tokens.")
 @option("--no-touch", is_flag=True, help="Do not count the notes as used.")
 def memory_recall(invocation: Invocation, words: tuple[str, ...], no_touch: bool, **filters: Any) -> int:
-    """Prints the notes, the best match first, each with its score and text. A note that is found counts as used and is
+    """Prints the notes, the best match first, each with its text. A note that is found counts as used and is
     kept longer: after 5 times it is kept for good."""
     fields = {"context": " ".join(words), **note_fields(**filters, touch=False if no_touch else None)}
     result = invocation.call("nudge.memory_recall", fields)
-    _show_list(invocation.console, result, result["memories"], contents=True)
+    _show_list(invocation.console, result, result["memories"])
     return EXIT_OK
 
 
@@ -235,9 +235,9 @@ def memory_recall(invocation: Invocation, words: tuple[str, ...], no_touch: bool
 @filter_options
 @params.limit_option(limits.DEFAULT_SEARCH_LIMIT, "notes")
 def search(invocation: Invocation, words: tuple[str, ...], **filters: Any) -> int:
-    """Prints the notes, the best match first, each with its score and text. Does not count as a use."""
+    """Prints the notes, the best match first, each with its text. Does not count as a use."""
     result = invocation.call("nudge.memory_search", {"query": " ".join(words), **note_fields(**filters)})
-    _show_list(invocation.console, result, result["results"], contents=True)
+    _show_list(invocation.console, result, result["results"])
     return EXIT_OK
 
 
@@ -246,7 +246,7 @@ def search(invocation: Invocation, words: tuple[str, ...], **filters: Any) -> in
 @params.limit_option(limits.DEFAULT_SEARCH_LIMIT, "notes")
 @option("--offset", type=WHOLE, metavar="N", help="Skip the first N notes.")
 def list_notes(invocation: Invocation, **filters: Any) -> int:
-    """Prints one line for each note: id, priority, tier, kind, age and title."""
+    """Prints each note: id, title, kind and age, and its text below."""
     result = invocation.call("nudge.memory_list", note_fields(**filters))
     offset, rows = filters.get("offset") or 0, result["memories"]
     is_filtered = any(value not in (None, (), []) for name, value in filters.items() if name != "limit")
@@ -260,11 +260,10 @@ def _show_list(
     result: dict[str, Any],
     rows: list[result_lines.Note],
     *,
-    contents: bool = False,
     more: str = "not all of them fit into one answer: narrow it down",
     none: str = _NO_MATCH,
 ) -> None:
-    console.result(result, result_lines.note_table(console, rows, contents=contents))
+    console.result(result, result_lines.note_list(console, rows))
     if console.as_json:
         return
     if result.get("more"):

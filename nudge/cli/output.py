@@ -9,7 +9,7 @@ import os
 import sys
 
 from nudge import streams
-from nudge.context import EVERYWHERE, describe_scope
+from nudge.context import describe_scope
 from nudge.errors import Invalid, SettingInvalid
 from nudge.text import escape
 
@@ -418,13 +418,20 @@ def hint_scope(hint: Mapping[str, Any]) -> Mapping[str, Any]:
     return scope if isinstance(scope, dict) else {}
 
 
-def score_base(hint: Mapping[str, Any]) -> str:
-    """Return the fields that the score is based on: `priority=7 tags=build,docker ttl=session scope=cwd_glob`."""
+def rank_lines(hint: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what its author gave the hint to find and rank it by: `priority: 7`, `tags: build, docker`."""
     meta = _meta(hint)
-    parts = [f"{name}={meta[name]}" for name in ("priority", "confidence") if name in meta]
-    parts += [f"tags={','.join(meta['tags'])}"] if meta.get("tags") else []
-    parts += [f"ttl={meta['ttl']}"] if "ttl" in meta else []
-    return escape(" ".join([*parts, f"scope={','.join(hint_scope(hint)) or EVERYWHERE}"]))
+    for name in ("priority", "confidence"):
+        if name in meta:
+            yield f"  {name}: {meta[name]}"
+    if meta.get("tags"):
+        yield f"  tags: {escape(', '.join(meta['tags']))}"
+
+
+def reason_text(hint: Mapping[str, Any]) -> str:
+    """Return why the hint is right, in the words of its author, on one line; empty when no reason was given."""
+    reason = _meta(hint).get("reason")
+    return f"reason: {escape(' '.join(str(reason).split()))}" if reason else ""
 
 
 def value_kind(hint: Mapping[str, Any]) -> str:

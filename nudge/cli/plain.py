@@ -273,6 +273,8 @@ def get(
 def _get_lines(styler: Styler, result: dict[str, Any], *, explain: bool) -> Iterator[str]:
     hint = result["hint"]
     yield from _value_lines(styler, hint)
+    if reason := output.reason_text(hint):
+        yield reason
     if explain:
         yield from _about_lines(styler, hint)
     yield from output.match_lines(styler, result["match_explain"], components=explain)
@@ -294,12 +296,12 @@ def _about_lines(styler: Styler, hint: dict[str, Any]) -> Iterator[str]:
     created = f" (first {hint['created_at']})" if hint["created_at"] != hint["updated_at"] else ""
     last_used = f" (last {hint['last_used_at']})" if "last_used_at" in hint else ""
     yield styler.paint("bold", "about:")
-    yield f"  {output.score_base(hint)}"
+    yield from output.rank_lines(hint)
     yield f"  scope: {output.scope_text(output.hint_scope(hint))}"
     uses = output.count(hint.get("use_count", 0), "time")
     failures = f", failed {output.count(hint['failure_count'], 'time')}" if "failure_count" in hint else ""
     yield f"  v{hint['version']}, set {hint['updated_at']}{created}, worked {uses}{last_used}{failures}"
-    for name in ("reason", "source", "added_by", "sensitivity"):
+    for name in ("ttl", "source", "added_by", "sensitivity"):
         if name in meta:
             yield f"  {name.replace('_', ' ')}: {escape(str(meta[name]))}"
     # The defaults of a template are part of the value, and as secret.
@@ -332,7 +334,7 @@ def _set_lines(
     hint, note = result["hint"], result.get("note")  # the note is there when the server has no change log
     kept = config.load_or_default()[0].describe_lifetime(hint.get("meta", {})) if note is None else note[len("kept ") :]
     yield styler.done(f"saved {styler.paint('bold', output.hint_name(component, key))} (v{hint['version']})")
-    yield f"  score base: {output.score_base(hint)}"
+    yield from output.rank_lines(hint)
     default = " (this repo; --global for everywhere)" if is_default_repo else ""
     yield f"  scope: {output.scope_text(output.hint_scope(hint))}{default}"
     yield f"  kept: {escape(kept)}"
@@ -433,11 +435,13 @@ def bump(
 
 
 def _bump_lines(styler: Styler, delta: int, result: dict[str, Any]) -> Iterator[str]:
-    """Yield the counts and the note, if any. A failure is not a use: the time of the last use stays as it was."""
+    """Yield what was counted, the counts and the note, if any. A failure is not a use: the time of the last use stays
+    as it was."""
     hint = result["hint"]
-    symbol, word, used = ("↓", "lowered", hint.get("last_used_at", "never")) if delta < 0 else ("↑", "bumped", "now")
-    failures = f" failure_count={hint['failure_count']}" if "failure_count" in hint else ""
-    counts = f"use_count={hint.get('use_count', 0)}{failures} last_used_at={used}"
-    yield f"{styler.paint('cyan', styler.symbol(symbol))} {word} frecency: {counts}"
+    symbol, word, last = ("↓", "failure", hint.get("last_used_at")) if delta < 0 else ("↑", "success", "now")
+    counted = f"a {word}" if abs(delta) == 1 else f"{abs(delta)} {'failures' if delta < 0 else 'successes'}"
+    worked = f"worked {output.count(hint.get('use_count', 0), 'time')}" + (f", last {last}" if last else "")
+    failed = f", failed {output.count(hint['failure_count'], 'time')}" if "failure_count" in hint else ""
+    yield f"{styler.paint('cyan', styler.symbol(symbol))} counted {counted}: {worked}{failed}"
     if "note" in result:
         yield f"  {escape(result['note'])}"

@@ -23,6 +23,7 @@ MINUTES = "%Y-%m-%d %H:%M"
 
 _DATE_TIME = "%Y-%m-%d %H:%M:%S"
 _BAR_WIDTH = 10  # one column for each priority
+_LISTED_CHARS = 1_000  # of the text of a note in a list
 _SCORE_BAR = 20  # columns of the longest part of a score
 _EIGHTHS = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")
 _STRONG, _MIDDLING = 8, 5  # priorities that are green, yellow; the others are red
@@ -99,48 +100,34 @@ def tier_text(styler: Styler, tier: str, width: int = 0) -> str:
     return styler.paint(_TIER_STYLES[tier], text) if tier in _TIER_STYLES else text
 
 
-def note_table(console: Console, notes: Sequence[Note], *, contents: bool) -> Iterator[str]:
-    """`m12  ████████░░  long  decision  2h ago  TITLE`; with `contents` the text of each in a line below.
-
-    The score comes behind the id where there is one, and the namespace behind the age unless all have the same."""
+def note_list(console: Console, notes: Sequence[Note]) -> Iterator[str]:
+    """Yield `m12  TITLE  (decision, 2h ago)` for each note and its text below it; a long text is cut, and the command
+    that shows it all follows. The repo is named unless all notes are of the same."""
     styler = console.styler
     several = len({note["namespace"] for note in notes}) > 1
-    cells = [
-        (
-            note_name(note["id"]),
-            f"{note['score']:.2f}  " if "score" in note else "",
-            str(note["priority"]),
-            note["tier"],
-            note["kind"],
-            age_text(note["updated_at"]),
-            f"{escape(note['namespace'])}  " if several else "",
-        )
-        for note in notes
-    ]
-    widths = [output.widest(column) for column in zip(*cells, strict=True)]
-    for note, (name, score, priority, tier, kind, age, namespace) in zip(notes, cells, strict=True):
-        bar_width = _BAR_WIDTH if console.is_terminal else widths[2]
-        bar = _priority_bar(console, note["priority"]) if console.is_terminal else output.pad(priority, bar_width)
-        taken = sum(widths) - widths[2] + bar_width + 10
-        yield (
-            f"{styler.paint('bold', output.pad(name, widths[0]))}  {score.rjust(widths[1])}{bar}  "
-            f"{tier_text(styler, tier, widths[3])}  {output.pad(kind, widths[4])}  {age.rjust(widths[5])}  "
-            f"{styler.paint('dim', output.pad(namespace, widths[6]))}"
-            f"{styler.clip(title_of(note), taken + len(_doubt(note)))}{styler.paint('dim', _doubt(note))}"
-        ).rstrip()
-        if contents and (text := _content_line(note)):
-            yield styler.paint("dim", f"{' ' * widths[0]}  {styler.clip(text, widths[0] + 2)}")
+    width = output.widest(note_name(note["id"]) for note in notes)
+    for note in notes:
+        name = note_name(note["id"])
+        where = [escape(note["namespace"])] if several else []
+        about = ", ".join([escape(note["kind"]), age_text(note["updated_at"]), *where, *_doubt(note)])
+        head = f"{styler.paint('bold', output.pad(name, width))}  {title_of(note)}"
+        yield f"{head}  {styler.paint('dim', f'({about})')}"
+        yield from (f"{' ' * width}  {line}".rstrip() for line in _content_lines(note))
 
 
-def _doubt(note: Note) -> str:
+def _doubt(note: Note) -> list[str]:
     """Return the confidence if it is low: another note superseded this one, or its author was not sure."""
-    return f"  (confidence {note['confidence']:g})" if note["confidence"] < limits.DOUBTFUL_CONFIDENCE else ""
+    return [f"confidence {note['confidence']:g}"] if note["confidence"] < limits.DOUBTFUL_CONFIDENCE else []
 
 
-def _content_line(note: Note) -> str:
-    """Return the content in one line; empty when it is the same as the title."""
-    text = escape(" ".join(str(note["content"]).split()))
-    return "" if text.rstrip(".") == title_of(note).rstrip(".") else text
+def _content_lines(note: Note) -> list[str]:
+    """Return the lines of the content; none when it says the same as the title."""
+    text = str(note["content"]).strip()
+    if escape(" ".join(text.split())).rstrip(".") == title_of(note).rstrip("."):
+        return []
+    shown = text if len(text) <= _LISTED_CHARS else text[:_LISTED_CHARS].rpartition(" ")[0] or text[:_LISTED_CHARS]
+    lines = escape(shown, keep_lines=True).split("\n")
+    return lines if shown == text else [*lines, f"... all of it: nudge note get {note_name(note['id'])}"]
 
 
 def stored_note_lines(console: Console, result: Mapping[str, Any]) -> Iterator[str]:

@@ -138,6 +138,20 @@ def test_query_pretty(nudge: Nudge, server: Server) -> None:
     assert lines[2] == "0.88  api/long-key  [secret]"
 
 
+def test_query_and_ls_show_the_reason_of_the_author(nudge: Nudge, server: Server) -> None:
+    """On a line of its own, before why the hint matches and where it applies."""
+    reason = {"reason": "the base image moved"}
+    server.answers["nudge.query"] = {"hints": [hit("build", "make", **reason)]}
+    assert nudge("query", "x").out.splitlines()[1:] == [
+        "      reason: the base image moved",
+        "      cwd matched **/http-proxy*; recently used (5m ago)",
+    ]
+    entry = {"key": "build", "hint": {**HINT, "meta": reason}, "eligible": True, "reasons": []}
+    server.answers["nudge.list_components"] = {"components": [{"name": "api", "hint_count": 1}], "hints": [entry]}
+    for words in (["ls", "api"], ["get", "api"]):
+        assert nudge(*words).out.splitlines()[1:] == ["         reason: the base image moved", "         everywhere"]
+
+
 def test_query_says_that_it_found_some_of_the_words(nudge: Nudge, server: Server) -> None:
     """A remark beside what has only some of the words; none where the first has all of them."""
     whole, partial = hit("build", "a"), {**hit("test", "b"), "partial": True}

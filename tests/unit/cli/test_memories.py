@@ -180,43 +180,41 @@ def test_usage(nudge: Nudge, server: Server, typed: Typed, words: list[str], mes
 # Lists
 
 
-def test_a_list_in_a_pipe(nudge: Nudge, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Columns of plain text: id, priority, tier, kind, age, title."""
+def test_a_list_shows_notes_not_scores(nudge: Nudge, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each note is its title, its kind and age, and its text below; no score, priority or tier."""
     monkeypatch.setattr("time.time", lambda: datetime(2026, 11, 16, 10, tzinfo=UTC).timestamp())
-    assert nudge("note", "list").out.splitlines() == [
-        "m12  8  long  decision  2h ago  Chose SQLite",
-        "m7   5  mid   decision  2h ago  Chose SQLite",
-    ]
+    for words in (["list"], ["recall", "sqlite"], ["search", "sqlite"]):
+        assert nudge("note", *words).out.splitlines()[:3] == [
+            "m12  Chose SQLite  (decision, 2h ago)",
+            "     One writer",
+            "     is enough.",
+        ]
 
 
-def test_a_list_on_a_terminal(nudge: Nudge) -> None:
-    """Priority bars and tier colors, and ASCII where the terminal has no more."""
-    first, second = nudge.on(Terminal(), "note", "list").out.splitlines()
-    assert "\x1b[32m████████░░\x1b[0m  \x1b[32mlong\x1b[0m" in first
-    assert "\x1b[33m█████░░░░░\x1b[0m  \x1b[33mmid \x1b[0m" in second
-    assert "########.." in nudge.on(Terminal("ascii"), "note", "list").out
-
-
-def test_a_list_is_of_one_line_each(nudge: Nudge, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Long titles are cut on a terminal, hostile ones escaped, and a doubtful note is marked."""
+def test_a_title_is_shown_whole(nudge: Nudge, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the width of the terminal; a hostile one is escaped, a doubtful note is marked, and the repo is named
+    where there are several."""
     monkeypatch.setenv("COLUMNS", "60")
     monkeypatch.setenv("NO_COLOR", "1")
     rows = [
-        {**NOTE, "title": "evil\x1b[2J\nname " * 9, "namespace": "a", "confidence": 0.1},
+        {**NOTE, "title": "evil\x1b[2J\nname " * 9, "content": "x", "namespace": "a", "confidence": 0.1},
         {**NOTE, "namespace": "b"},
     ]
     server.answers["nudge.memory_list"] = {"memories": rows, "count": 2, "more": True}
     outcome = nudge.on(Terminal(), "note", "list", "--offset", "4")
-    assert len(outcome.out.splitlines()) == 2 and "\x1b" not in outcome.out
-    assert "…" in outcome.out and "(confidence 0.1)" in outcome.out
+    first = outcome.out.splitlines()[0]
+    assert first.count("evil") == 9 and "\x1b" not in outcome.out and "…" not in first
+    assert first.endswith(", a, confidence 0.1)") and ", b)" in outcome.out
     assert outcome.err == "there are more: --offset 6\n"
 
 
-def test_what_is_found_is_shown_with_its_text(nudge: Nudge) -> None:
-    """With the score, and the content below in one line."""
-    for verb in ("recall", "search"):
-        first, second = nudge("memory", verb, "sqlite").out.splitlines()
-        assert first.startswith("m12  10.40  8  long  decision  ") and second == "     One writer is enough."
+def test_a_long_text_is_cut_in_a_list(nudge: Nudge, server: Server) -> None:
+    """At a word, with the command that prints all of it; a text that says the same as the title is left out."""
+    rows = [{**NOTE, "content": "word " * 500}, {**NOTE, "id": 7, "content": "Chose  SQLite."}]
+    server.answers["nudge.memory_list"] = {"memories": rows, "count": 2}
+    lines = nudge("note", "list").out.splitlines()
+    assert len(lines) == 4 and lines[1].endswith("word") and 900 < len(lines[1]) < 1_010
+    assert lines[2] == "     ... all of it: nudge note get m12" and lines[3].startswith("m7   Chose SQLite  (")
 
 
 def test_filters(nudge: Nudge, server: Server, repo: Path) -> None:

@@ -46,6 +46,12 @@ def test_get_pretty(nudge: Nudge, server: Server) -> None:
     ]
 
 
+def test_get_shows_the_reason_of_the_author(nudge: Nudge, server: Server) -> None:
+    """Below the value, on one line, without what could control a terminal."""
+    answer(server, "make", reason="the router\nreads it\x1b")
+    assert nudge("get", "a", "b").out.splitlines()[:3] == ["value: make", "reason: the router reads it\\x1b", "match:"]
+
+
 def test_get_pretty_without_reasons(nudge: Nudge, server: Server) -> None:
     """A hint for everywhere that was never used fits for no reason in particular."""
     server.answers["nudge.get_hint"] = {"hint": HINT, "match_explain": {**EXPLAIN, "reasons": []}}
@@ -59,12 +65,14 @@ def test_get_explain(nudge: Nudge, server: Server) -> None:
     result["hint"]["last_used_at"] = "2026-11-16T09:00:00.000000Z"
     assert nudge("get", "http-proxy", "build", "--explain").out.splitlines() == [
         "value: {{ host }}  (template, jinja)",
+        "reason: custom image",
         "about:",
-        "  priority=7 tags=build,docker ttl=session scope=cwd_glob",
+        "  priority: 7",
+        "  tags: build, docker",
         "  scope: cwd **/http-proxy*",
         "  v3, set 2026-11-16T08:30:00.000000Z (first 2026-11-16T08:00:00.000000Z), "
         "worked 4 times (last 2026-11-16T09:00:00.000000Z)",
-        "  reason: custom image",
+        "  ttl: session",
         "  added by: agent:codex",
         "  sensitivity: normal",
         "  default host=a",
@@ -84,9 +92,8 @@ def test_get_explain_of_a_bare_hint(nudge: Nudge, server: Server) -> None:
     """With nothing to say there is no empty line."""
     bare = {**HINT, "meta": {}, "updated_at": HINT["created_at"], "use_count": 0}
     server.answers["nudge.get_hint"] = {"hint": bare, "match_explain": EXPLAIN}
-    assert nudge("get", "a", "b", "--explain").out.splitlines()[1:5] == [
+    assert nudge("get", "a", "b", "--explain").out.splitlines()[1:4] == [
         "about:",
-        "  scope=everywhere",
         "  scope: everywhere",
         "  v3, set 2026-11-16T08:00:00.000000Z, worked 0 times",
     ]
@@ -322,10 +329,11 @@ def test_set_minimal(nudge: Nudge, server: Server) -> None:
 
 
 def test_set_pretty(nudge: Nudge) -> None:
-    """The answer names the hint and its version, then what its score starts from, where it is for, and how long."""
+    """The answer names the hint and its version, then what was said of it, where it is for, and how long."""
     assert nudge("set", "http-proxy", "build", "x").out.splitlines() == [
         "✔ saved http-proxy/build (v3)",
-        "  score base: priority=7 tags=build,docker ttl=session scope=cwd_glob",
+        "  priority: 7",
+        "  tags: build, docker",
         "  scope: cwd **/http-proxy*",
         "  kept: until it is not used for 30 days",
     ]
@@ -336,7 +344,6 @@ def test_set_pretty_of_a_bare_hint(nudge: Nudge, server: Server) -> None:
     server.answers["nudge.set_hint"] = {"hint": {**HINT, "meta": {}}}
     assert nudge("set", "a", "b", "c").out.splitlines() == [
         "✔ saved a/b (v3)",
-        "  score base: scope=everywhere",
         "  scope: everywhere",
         "  kept: until it is not used for 30 days",
     ]
@@ -591,9 +598,9 @@ def test_set_a_directory_that_is_gone(nudge: Nudge, server: Server, somewhere: P
 @pytest.mark.parametrize(
     ("words", "delta", "line"),
     [
-        ([], 1, "↑ bumped frecency: use_count=4 last_used_at=now\n"),
-        (["--delta", "3"], 3, "↑ bumped frecency: use_count=4 last_used_at=now\n"),
-        (["--delta", "-1"], -1, "↓ lowered frecency: use_count=4 last_used_at=never\n"),
+        ([], 1, "↑ counted a success: worked 4 times, last now\n"),
+        (["--delta", "3"], 3, "↑ counted 3 successes: worked 4 times, last now\n"),
+        (["--delta", "-1"], -1, "↓ counted a failure: worked 4 times\n"),
     ],
 )
 def test_bump(nudge: Nudge, server: Server, words: list[str], delta: int, line: str) -> None:
@@ -618,5 +625,4 @@ def test_bump_of_a_hint_that_fails(nudge: Nudge, server: Server) -> None:
     """Both counts are printed, and what the server says about it."""
     server.answers["nudge.bump"] = {"hint": {**HINT, "failure_count": 5}, "note": "set it right"}
     outcome = nudge("bump", "http-proxy", "build", "--delta", "-1")
-    times = "use_count=4 failure_count=5 last_used_at=never"
-    assert outcome.out == f"↓ lowered frecency: {times}\n  set it right\n"
+    assert outcome.out == "↓ counted a failure: worked 4 times, failed 5 times\n  set it right\n"
