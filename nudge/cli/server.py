@@ -1,4 +1,4 @@
-"""The verbs for the server: serve, status, stop, token, doctor. Of these, only `serve` starts a server."""
+"""The verbs for the server: serve, status, stop, token, doctor. Of these, `serve` and `token` start a server."""
 
 from __future__ import annotations
 
@@ -227,16 +227,17 @@ def _members_text(answer: Status) -> str:
 
 
 def _history_text(answer: Status) -> str:
-    """`1.2 MB, kept for 90 to 730 days by type`; or why nothing is recorded."""
+    """`1.2 MB, 40 sessions, 12 notes, kept for 90 to 730 days by type`; or why nothing is recorded."""
     history = answer["history"] or {}
     if not history:
         return "-"
     if history.get("read_only"):
         state = "read-only" if history.get("readable", True) else "not readable"  # an older server does not say
         return f"{state}: {_text(history['read_only'])}"
+    parts = [format_size(history.get("bytes", 0))]
+    parts += [output.count(history[f"{noun}s"], noun) for noun in ("session", "note") if f"{noun}s" in history]
     days = (history.get("retention") or {}).get("days", {}).values()
-    kept = f", kept for {min(days)} to {max(days)} days by type" if days else ""
-    return f"{format_size(history.get('bytes', 0))}{kept}"
+    return ", ".join([*parts, *([f"kept for {min(days)} to {max(days)} days by type"] if days else [])])
 
 
 def _durability_text(answer: Status) -> str:
@@ -408,9 +409,10 @@ _TOKEN_TIMEOUT = 2.0  # seconds in which a server notices that its token is gone
 
 @verb("token", "nudge token", 'curl -H "Authorization: Bearer $(nudge token)" ...')
 def token(invocation: Invocation) -> int:
-    """Send it in the header `Authorization: Bearer TOKEN`. Needs a running server."""
+    """Send it in the header `Authorization: Bearer TOKEN`. Starts a server if none is running: only a running one
+    accepts the token."""
     if invocation.observer().status() is None:
-        raise Unavailable("no server is running; start one with: nudge serve --daemon")
+        invocation.client().call("nudge.status", {})
     value = poll_until(partial(endpoint.read_token, paths.runtime_dir()), _TOKEN_TIMEOUT, 0.05)
     if value is None:
         raise Unavailable("the server is running, but its token cannot be read; see: nudge doctor")

@@ -411,10 +411,9 @@ def restore(invocation: Invocation, file: str, yes: bool) -> int:
     console = invocation.console
     path = plain.existing_path(file, "name a file that nudge backup wrote")
     contents = owned_files.check_backup(path)
-    summary = (
-        f"{output.count(contents['observations'], 'observation')} of {output.count(contents['sessions'], 'session')}"
-    )
-    if not ask(f"Replace the present history with {summary}? The present one is kept.", yes=yes):
+    counts = {noun: output.count(contents[f"{noun}s"], noun) for noun in ("observation", "session", "note")}
+    summary = f"{counts['observation']} of {counts['session']}, and {counts['note']}"
+    if not ask(f"Replace the present history and notes with {summary}? The present one is kept.", yes=yes):
         console.note("nothing was changed")
         return EXIT_REFUSED
     stopped = _stop_server(invocation)

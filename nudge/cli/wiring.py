@@ -118,7 +118,7 @@ def _show_changes(console: Console, changes: Sequence[FileChange]) -> None:
 
 
 def _change_lines(styler: Styler, change: FileChange) -> Iterator[str]:
-    for line in plan.diff(change):
+    for line in plan.shown_diff(change):
         style = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1])
         shown = escape(line, keep_lines=True)
         yield styler.paint(style, shown) if style else shown
@@ -177,7 +177,7 @@ def _list_clients(invocation: Invocation) -> int:
     rows = [
         row
         for client in registry.all_clients()
-        if (row := _client_row(client, events))["installed"] or row["mcp"] or not client.by_hand
+        if (row := _client_row(client, events))["installed"] or row["mcp"] or row["plugin"] or not client.by_hand
     ]
     console = invocation.console
     result = {"clients": rows, "server": events is not None}
@@ -196,6 +196,7 @@ def _client_row(client: AgentClient, events: Mapping[str, int] | None) -> dict[s
         "installed": client.is_installed(home, files),
         "mcp": config_files.SERVER in parts,
         "hooks": config_files.HOOKS in parts if has_hooks else None,
+        "plugin": None if (plugin := _our_plugin(client)) is None else plugin.name,
         "last_event_at": None if events is None else events.get(client.name),
     }
 
@@ -218,15 +219,21 @@ def _client_table(styler: Styler, rows: Sequence[Mapping[str, Any]], *, has_serv
     for number, cells in enumerate(output.align([heading, *(_client_cells(row, has_server) for row in rows)])):
         line = "  ".join(cells).rstrip()
         yield styler.paint("bold", line) if number == 0 else line
-    if not all(row["mcp"] for row in rows if row["installed"]):
+    if not all(row["mcp"] or row["plugin"] for row in rows if row["installed"]):
         yield "connect one with: nudge connect CLIENT"
 
 
 def _client_cells(row: Mapping[str, Any], has_server: bool) -> tuple[str, ...]:
     when = row["last_event_at"]
     last = ago(time.time() - when) if when else "none" if has_server and row["hooks"] is not None else "-"
-    hooks = "-" if row["hooks"] is None else _yes_no(row["hooks"])
-    return row["client"], _yes_no(row["installed"]), _yes_no(row["mcp"]), hooks, last
+    hooks = "-" if row["hooks"] is None else _connected_by(row, "hooks")
+    return row["client"], _yes_no(row["installed"]), _connected_by(row, "mcp"), hooks, last
+
+
+def _connected_by(row: Mapping[str, Any], part: str) -> str:
+    """Return whether a part is connected, and by what: the plugin of Claude Code brings the server and the hooks."""
+    by = ["yes"] if row[part] else []
+    return " + ".join([*by, *(["plugin"] if row["plugin"] else [])]) or "no"
 
 
 def _yes_no(value: bool) -> str:

@@ -11,6 +11,7 @@ import difflib
 import hashlib
 import json
 import os
+import re
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -181,6 +182,45 @@ def diff(change: FileChange) -> Iterator[str]:
     old, new = ("/dev/null" if text is None else name for text in (change.before, change.after))
     for line in difflib.unified_diff(before, after, old, new, lineterm=""):
         yield redact(line) if line.startswith(" ") else line
+
+
+def shown_diff(change: FileChange) -> Iterator[str]:
+    """Yield the diff for a person: a block of lines that was added before, but for its first line, is shown once.
+
+    The hooks of a client are the same handler for each event."""
+    lines = list(diff(change))
+    first = next((number for number, line in enumerate(lines) if line.startswith("@@")), 0)
+    yield from lines[:first]
+    seen: set[tuple[str, ...]] = set()
+    for block in _blocks(lines[first:]):
+        body = tuple(line.rstrip(",") for line in block[1:])
+        if len(body) < _SHORT_BLOCK or body not in seen:
+            yield from block
+        else:
+            yield f"{block[0]} ... as above"
+        seen.add(body)
+
+
+_SHORT_BLOCK = 4  # lines; a shorter one is no harder to read than a remark that it is left out
+_EVENT_LINE = re.compile(r'\+ +"[A-Z]\w+": \[$')  # begins the handlers of an event
+
+
+def _blocks(lines: Sequence[str]) -> Iterator[list[str]]:
+    """Split a diff before each line that begins the handlers of an event, and behind the last line of the handlers."""
+    block: list[str] = []
+    end = ""
+    for line in lines:
+        if _EVENT_LINE.match(line):
+            if block:
+                yield block
+            block, end = [line], f"{line[: len(line) - len(line[1:].lstrip())]}]"
+            continue
+        block.append(line)
+        if end and line.rstrip(",") == end:
+            yield block
+            block, end = [], ""
+    if block:
+        yield block
 
 
 def _connect(file: ConfigFile, connected_files: ConnectedFiles, variables: dict[str, str]) -> FileChange | None:

@@ -6,14 +6,14 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from shlex import quote
 
 from nudge import __version__
-from nudge.clients import executable, registry
+from nudge.clients import config_files, executable, plan, registry
 from nudge.clients.client import AgentClient, Home
 from nudge.clients.config_files import HOOK_ENTRY, OUR_NAMES, ConfigEntry, is_our_plugin
-from nudge.clients.executable import HOOK_SCRIPT
+from nudge.clients.executable import HOOK_SCRIPT, Executable
 from nudge.doctor.model import Finding, Snapshot, edit_command, fail, ok, warn
 from nudge.ipc.endpoint import is_newer
 
@@ -175,43 +175,72 @@ def check_memory_tools(snapshot: Snapshot) -> Iterator[Finding]:
 
 def check_wiring(snapshot: Snapshot) -> Iterator[Finding]:
     """A client starts one server for each name: the same name in two places is one server, two names are two."""
-    ours: dict[str, dict[str, ConfigEntry]] = {}
-    with_hooks: dict[str, AgentClient] = {}
-    for client, entry in _entries(snapshot):
-        if entry.kind == HOOK_ENTRY:
-            if executable.is_our_hook(entry.command):
-                with_hooks[client.title] = client
-        elif _is_nudge(entry):
-            ours.setdefault(client.title, {})[entry.name] = entry
-    for title, by_name in ours.items():
-        if len(by_name) > 1:
-            *_, last = by_name.values()
-            message = f"{title} starts Nudge more than once: {', '.join(by_name)} ({last.file})"
-            yield warn("wiring", message, _remove_command(last))
-        else:
-            yield ok("wiring", f"{title} starts it as {next(iter(by_name))}")
-    for title, client in with_hooks.items():
-        if title not in ours:
-            message = f"{title} has the hooks of Nudge, but not its MCP server: its agents have no tools of Nudge"
-            yield warn("wiring", message, f"nudge connect {client.name}")
-    if not ours and not with_hooks:
+    is_wired = False
+    for client in registry.all_clients():
+        entries = list(_client_entries(snapshot, client))
+        servers = {entry.name: entry for entry in entries if entry.kind != HOOK_ENTRY and _is_nudge(entry)}
+        has_hooks = bool(_hook_scripts(snapshot, client, entries)) or any(map(_is_our_hook, entries))
+        if servers or has_hooks:
+            is_wired = True
+            yield _wiring(client, servers, has_hooks)
+    if not is_wired:
         yield ok("wiring", "no client here starts it yet; for Claude Code: nudge connect claude-code")
+
+
+def _wiring(client: AgentClient, servers: Mapping[str, ConfigEntry], has_hooks: bool) -> Finding:
+    if not servers:
+        message = f"{client.title} has the hooks of Nudge, but not its MCP server: its agents have no tools of Nudge"
+        return warn("wiring", message, f"nudge connect {client.name}")
+    if len(servers) > 1:
+        *_, last = servers.values()
+        message = f"{client.title} starts Nudge more than once: {', '.join(servers)} ({last.file})"
+        return warn("wiring", message, _remove_command(last))
+    is_without = bool(client.wired_events) and not has_hooks and not any(map(is_our_plugin, servers.values()))
+    without = ", without hooks: its sessions are not recorded" if is_without else ""
+    return ok("wiring", f"{client.title} starts it as {next(iter(servers))}{without}")
 
 
 def check_hook_script(snapshot: Snapshot) -> Iterator[Finding]:
     """Hooks run a script of ours. Without it nothing is recorded, and some clients report no error."""
-    scripts: dict[str, AgentClient] = {}
-    for client, entry in _entries(snapshot):
-        if entry.kind == HOOK_ENTRY and (match := _HOOK_SCRIPT.match(entry.command)) is not None:
-            scripts.setdefault(match.group(1), client)
-    for path, client in scripts.items():
+    scripts: dict[str, list[AgentClient]] = {}
+    for client in registry.all_clients():
+        for path in _hook_scripts(snapshot, client, list(_client_entries(snapshot, client))):
+            scripts.setdefault(path, []).append(client)
+    for path, clients in scripts.items():
+        titles = " and ".join(client.title for client in clients)
         if os.path.isfile(path) and os.access(path, os.X_OK):
-            yield ok("hooks", f"{client.title} runs {path}")
+            yield ok("hooks", f"{titles}: run {path}")
             continue
         problem = "cannot be run" if os.path.lexists(path) else "does not exist"
-        message = f"{path}, which hooks of {client.title} run, {problem}: nothing is recorded"
+        message = f"{path}, which hooks of {titles} run, {problem}: nothing is recorded"
         is_current = path == executable.hook_script_path(snapshot.environ)
-        yield fail("hooks", message, f"nudge connect {client.name}", _install_script if is_current else None)
+        yield fail("hooks", message, _hook_fix(snapshot, clients), _install_script if is_current else None)
+
+
+def _hook_fix(snapshot: Snapshot, clients: Sequence[AgentClient]) -> str:
+    """Return the commands that mend the hooks of all these clients. Beside our plugin, which has hooks of its own,
+    `nudge connect` changes nothing: there the hooks in the settings are removed."""
+    commands = []
+    for client in clients:
+        has_plugin = any(map(is_our_plugin, _client_entries(snapshot, client)))
+        commands.append(f"nudge {'disconnect' if has_plugin else 'connect'} {client.name}")
+    return "; ".join(commands)
+
+
+def _hook_scripts(snapshot: Snapshot, client: AgentClient, entries: Sequence[ConfigEntry]) -> set[str]:
+    """Return the scripts that the hooks of a client run. The plugin file of OpenCode has no entries, and runs that of
+    this installation."""
+    hooks = [entry for entry in entries if entry.kind == HOOK_ENTRY]
+    named = {match.group(1) for entry in hooks if (match := _HOOK_SCRIPT.match(entry.command)) is not None}
+    if named or hooks:
+        return named
+    files = client.config_files(Home(snapshot.home, snapshot.environ), Executable(_PROGRAM))
+    is_connected = config_files.HOOKS in plan.connected_parts(files)
+    return {executable.hook_script_path(snapshot.environ)} if is_connected else set()
+
+
+def _is_our_hook(entry: ConfigEntry) -> bool:
+    return entry.kind == HOOK_ENTRY and executable.is_our_hook(entry.command)
 
 
 def _install_script() -> str:
@@ -220,9 +249,12 @@ def _install_script() -> str:
 
 
 def _entries(snapshot: Snapshot) -> Iterator[tuple[AgentClient, ConfigEntry]]:
-    home = Home(snapshot.home, snapshot.environ)
     for client in registry.all_clients():
-        yield from ((client, entry) for entry in client.entries(home, snapshot.cwd))
+        yield from ((client, entry) for entry in _client_entries(snapshot, client))
+
+
+def _client_entries(snapshot: Snapshot, client: AgentClient) -> Iterator[ConfigEntry]:
+    return client.entries(Home(snapshot.home, snapshot.environ), snapshot.cwd)
 
 
 def _remove_command(entry: ConfigEntry) -> str:

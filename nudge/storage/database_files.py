@@ -149,7 +149,8 @@ def latest_backup(database: str) -> tuple[str, int] | None:
 
 
 def examine_backup(path: str) -> dict[str, int]:
-    """Count the observations and sessions in a backup. Raises Invalid when it is none that this version can use."""
+    """Count the observations, sessions and notes in a backup. Raises Invalid when it is none that this version can
+    use."""
     if not os.path.isfile(path):
         raise Invalid(f"there is no such file: {path}")
     try:
@@ -164,9 +165,12 @@ def examine_backup(path: str) -> dict[str, int]:
             observations, sessions = connection.execute(
                 "SELECT (SELECT count(*) FROM observations), (SELECT count(*) FROM sessions)"
             ).fetchone()
+            # An old backup has no notes.
+            has_notes = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'notes'").fetchone()
+            notes = connection.execute("SELECT count(*) FROM notes").fetchone()[0] if has_notes else 0
     except STATEMENT_ERRORS:
         raise Invalid(f"{path} is not a history of Nudge, or is damaged") from None
-    return {"observations": observations, "sessions": sessions}
+    return {"observations": observations, "sessions": sessions, "notes": notes}
 
 
 def replace_database(path: str, database: str, clean: Callable[[sqlite3.Connection], T]) -> tuple[str | None, T]:

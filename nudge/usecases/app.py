@@ -513,7 +513,21 @@ class StopResult(Result):
 async def status(app: App, _params: NoParams, call: Call) -> Any:
     """What the server reports about itself. Only a user at a terminal is told the names of private projects."""
     report = app.describe()
-    return report if call.door == "cli" else _without_private_names(report)
+    if call.door != "cli":
+        return _without_private_names(report)
+    counts = await _history_counts(app)
+    return {**report, "history": {**report["history"], **counts}} if report.get("history") else report
+
+
+async def _history_counts(app: App) -> dict[str, int]:
+    """How many sessions and notes there are, also those of private projects; nothing when they cannot be read.
+    Observations are too many to be counted."""
+    sql = "SELECT (SELECT count(*) FROM sessions), (SELECT count(*) FROM notes)"
+    try:
+        sessions, notes = await app.read_history(lambda connection: connection.execute(sql).fetchone())
+    except NudgeError:
+        return {}
+    return {"sessions": sessions, "notes": notes}
 
 
 def _without_private_names(report: dict[str, Any]) -> dict[str, Any]:

@@ -96,7 +96,7 @@ def _delete(path: str) -> None:
 
 
 def check_backup(path: str) -> dict[str, int]:
-    """Count the observations and sessions in a backup, before anything is changed."""
+    """Count the observations, sessions and notes in a backup, before anything is changed."""
     database = config.database_file()
     if os.path.exists(database) and os.path.exists(path) and os.path.samefile(path, database):
         raise Invalid(f"{path} is the database itself")

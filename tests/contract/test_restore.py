@@ -84,6 +84,18 @@ def test_a_backup_takes_the_place_of_the_history(machine: Machine, backup: str, 
     ]
 
 
+def test_notes_are_counted_too(machine: Machine, backup: str) -> None:
+    """In the question, in the result and by `nudge status`: a backup holds notes as well as the history."""
+    machine.json("remember", "One writer is enough")
+    assert {"sessions": 1, "notes": 1}.items() <= machine.json("status")["history"].items()
+    assert "1 session, 1 note, kept for " in machine.cli("status").stdout
+    later = str(machine.base / "later.db")
+    machine.json("backup", later)
+    done = machine.cli("restore", later, "--yes")
+    assert "✔ restored 2 observations of 1 session, and 1 note from " in done.stdout
+    assert machine.json("restore", backup, "--yes")["notes"] == 0
+
+
 def test_nothing_was_there(machine: Machine, backup: str) -> None:
     """A new machine, or a database that somebody removed."""
     machine.cli("stop")

@@ -54,3 +54,14 @@ def test_a_token_that_cannot_be_read_is_not_called_a_missing_server(machine: Mac
     os.mkdir(path)
     done = machine.cli("token")
     assert done.returncode == 4 and "the server is running, but its token cannot be read" in done.stderr
+
+
+def test_the_token_starts_a_server(machine: Machine) -> None:
+    """Which accepts it over HTTP; with autostart off the error says what to type."""
+    off = machine.cli("token", NUDGE_AUTOSTART="0")
+    assert off.returncode == 4 and "nudge serve" in off.stderr and machine.endpoint() is None
+    done = machine.cli("token")
+    assert done.returncode == 0 and len(done.stdout.strip()) == 64
+    port = machine.ready().port or 0
+    with Raw(socket.create_connection(("127.0.0.1", port), 60)) as door:
+        assert door.ask(post("/", rpc("nudge.list_components", {}), token=done.stdout.strip())).status == 200

@@ -53,7 +53,9 @@ def test_leaving_a_question_is_ctrl_c(
     (somewhere / "x.db").touch()
     monkeypatch.setattr("nudge.cli.upkeep.ask", lambda *_, **__: (_ for _ in ()).throw(click.Abort()))
     monkeypatch.setattr(
-        "nudge.usecases.owned_files.check_backup", lambda _: {"observations": 1, "sessions": 1}, raising=False
+        "nudge.usecases.owned_files.check_backup",
+        lambda _: {"observations": 1, "sessions": 1, "notes": 1},
+        raising=False,
     )
     assert nudge("restore", "x.db").code == 130 and server.calls == []
 

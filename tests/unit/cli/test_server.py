@@ -304,11 +304,21 @@ def test_token(nudge: Nudge, server: Server, somewhere: Path) -> None:
     assert json.loads(nudge("token", "--json").out) == {"token": TOKEN}
 
 
-def test_token_without_a_server(nudge: Nudge, server: Server) -> None:
-    """A token that nobody would accept is not printed."""
+def test_token_without_a_server_starts_one(nudge: Nudge, server: Server, somewhere: Path) -> None:
+    """Like the other verbs: only a running server accepts the token."""
+    (somewhere.parent / "runtime").mkdir()
+    (somewhere.parent / "runtime" / "token").write_text(f"{TOKEN}\n")
     server.answers["nudge.status"] = None
-    outcome = nudge("token")
-    assert (outcome.code, outcome.out) == (4, "") and outcome.err.endswith("start one with: nudge serve --daemon\n")
+    assert nudge("token").out == f"{TOKEN}\n"
+    assert server.calls == [("nudge.status", {})] and server.started == [True] and server.made_with["autostart"]
+
+
+def test_status_counts_sessions_and_notes(nudge: Nudge, server: Server) -> None:
+    """Where the server sends them; an older one does not."""
+    server.answers["nudge.status"] = {**STATUS, "history": {"bytes": 2_048, "sessions": 3, "notes": 1}}
+    assert ", 3 sessions, 1 note\n" in nudge("status").out
+    server.answers["nudge.status"] = {**STATUS, "history": {"bytes": 2_048}}
+    assert " note" not in nudge("status").out
 
 
 def served(monkeypatch: pytest.MonkeyPatch) -> list[Any]:

@@ -330,6 +330,7 @@ def test_the_list_says_what_is_there_and_what_is_wired(nudge: Nudge, home: Path,
         "installed": True,
         "mcp": True,
         "hooks": True,
+        "plugin": None,
         "last_event_at": None,
     }
     assert (found["cursor"]["installed"], found["cursor"]["mcp"], found["cursor"]["hooks"]) == (True, False, False)
@@ -533,6 +534,36 @@ def test_a_printed_hook_script_stays(nudge: Nudge) -> None:
     assert json.loads(nudge("disconnect", "--all", "--json").out)["kept"] == [str(script)] and script.exists()
     assert nudge("disconnect", "--all", "--delete-data", "--yes").code == 0
     assert not script.exists() and not list(script.parent.glob("nudge-hook*"))
+
+
+def test_the_list_knows_the_plugin(nudge: Nudge, home: Path) -> None:
+    """It brings the server and the hooks, so nothing is left to connect; both ways at once are shown."""
+    settings = home / ".claude" / "settings.json"
+    nudge("connect", "claude-code", "--yes")
+    wired = json.loads(settings.read_text())
+    settings.write_text(json.dumps({**wired, "enabledPlugins": {"nudge@nudge": True}}))
+    line = next(line for line in nudge("connect").out.splitlines() if line.startswith("claude-code"))
+    assert line.split()[1:] == ["yes", "yes", "+", "plugin", "yes", "+", "plugin", "-"]
+    nudge("disconnect", "claude-code")
+    assert rows(nudge)["claude-code"]["plugin"] == "nudge@nudge"
+    outcome = nudge("connect").out
+    line = next(line for line in outcome.splitlines() if line.startswith("claude-code"))
+    assert line.split()[1:] == ["yes", "plugin", "plugin", "-"] and "connect one with" not in outcome
+
+
+@pytest.mark.parametrize("name", ["claude-code", "codex", "gemini"])
+def test_a_repeated_hook_is_shown_once(nudge: Nudge, home: Path, name: str) -> None:
+    """The handlers of an event that are the same as those of an earlier one are not printed again; each event is
+    named. What is written is whole."""
+    outcome = nudge("connect", name, "--yes")
+    client = registry.get(name)
+    shown = outcome.out.count("nudge-hook")
+    distinct = {json.dumps(handler) for handler in client.hook_handlers(Executable("x")).values()}
+    assert shown == len(distinct) < len(client.wired_events)
+    assert all(f'"{event}": [' in outcome.out for event in client.wired_events)
+    assert outcome.out.count("... as above") == len(client.wired_events) - len(distinct)
+    written = "".join(path.read_text() for path in home.rglob("*.json"))
+    assert written.count("nudge-hook") == len(client.wired_events)
 
 
 def test_connect_sees_the_plugin(nudge: Nudge, home: Path) -> None:

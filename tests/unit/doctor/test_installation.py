@@ -9,6 +9,9 @@ from typing import Any
 import pytest
 
 from nudge import __version__
+from nudge.clients import opencode
+from nudge.clients.client import Home
+from nudge.clients.executable import Executable
 from nudge.doctor import fix, installation
 from nudge.doctor.model import Snapshot
 
@@ -264,6 +267,46 @@ def test_the_script_that_hooks_run_exists(
     assert found.level == "fail" and found.fix == "nudge connect claude-code" and "Claude Code" in found.message
     assert fix([found]) == [("hooks", f"wrote {script}")]
     assert only(installation.check_hook_script(snapshot)).level == "ok" and "record" in script.read_text()
+
+
+def test_the_script_is_checked_for_every_client_that_runs_it(
+    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One script serves them all, also the plugin file of OpenCode; the fix names each of them."""
+    monkeypatch.setenv("NUDGE_RUNTIME_DIR", str(tmp_path / "data"))
+    script = tmp_path / "data" / "nudge-hook"
+    hook = {"hooks": [{"type": "command", "command": f"'{script}' record"}]}
+    write(tmp_path / ".claude/settings.json", {"hooks": {"Stop": [hook]}})
+    write(tmp_path / ".gemini/settings.json", {"hooks": {"SessionStart": [hook]}})
+    home = Home(str(tmp_path), {})
+    for file in opencode.CLIENT.config_files(home, Executable("nudge")):
+        Path(file.path).parent.mkdir(parents=True, exist_ok=True)
+        Path(file.path).write_text(file.wire("", "").text)
+    snapshot = make(environ={"NUDGE_RUNTIME_DIR": str(tmp_path / "data")})
+    found = only(installation.check_hook_script(snapshot))
+    assert "Claude Code and Gemini CLI and OpenCode" in found.message
+    assert found.fix == "nudge connect claude-code; nudge connect gemini; nudge connect opencode"
+    wired = [finding.message for finding in installation.check_wiring(snapshot)]
+    assert "OpenCode starts it as nudge" in wired
+    assert [message.partition(" has the hooks")[0] for message in wired[:2]] == ["Claude Code", "Gemini CLI"]
+
+
+def test_beside_the_plugin_the_fix_is_not_connect(make: Make, tmp_path: Path) -> None:
+    """`nudge connect` changes nothing where the plugin is enabled, so that it would mend no hook of the settings."""
+    hook = {"hooks": [{"type": "command", "command": f"{tmp_path}/old/nudge-hook", "args": ["record"]}]}
+    write(tmp_path / ".claude/settings.json", {"hooks": {"Stop": [hook]}, "enabledPlugins": {"nudge@nudge": True}})
+    assert only(installation.check_hook_script(make())).fix == "nudge disconnect claude-code"
+
+
+def test_a_client_without_hooks_is_said_to_record_nothing(make: Make, tmp_path: Path) -> None:
+    """Its tools work, so this is no warning; a client that has no hooks at all is not blamed."""
+    write(tmp_path / ".gemini/settings.json", {"mcpServers": {"nudge": {"command": "nudge", "args": ["serve"]}}})
+    write(tmp_path / ".config/zed/settings.json", {"context_servers": {"nudge": {"command": "nudge"}}})
+    found = {finding.message: finding.level for finding in installation.check_wiring(make())}
+    assert found == {
+        "Gemini CLI starts it as nudge, without hooks: its sessions are not recorded": "ok",
+        "Zed starts it as nudge": "ok",
+    }
 
 
 def test_a_script_in_another_place_is_for_connect_to_write(make: Make, tmp_path: Path) -> None:

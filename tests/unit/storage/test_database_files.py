@@ -39,7 +39,7 @@ def test_a_backup_of_a_sound_database(database: str, tmp_path: Path) -> None:
     target = str(tmp_path / "copy.db")
     with contextlib.closing(open_readonly(database)) as connection:
         write_backup(connection, target)
-    assert examine_backup(target) == {"observations": 0, "sessions": 0}
+    assert examine_backup(target) == {"observations": 0, "sessions": 0, "notes": 0}
     assert replace_database(target, str(tmp_path / "elsewhere" / "nudge.db"), lambda _: "clean") == (None, "clean")
 
 
