@@ -375,6 +375,7 @@ def field_options(*, with_defaults: bool = True) -> Callable[[F], F]:
             help="How long it is kept: short (6 hours), mid (7 days) or long (for good).",
         ),
         list_option("--tags", type=LIST, metavar="TAG,TAG", help="Labels to filter by."),
+        list_option("--files", type=LIST, metavar="PATH,PATH", help="Files of the repo that it is about."),
         option("--priority", type=WHOLE, metavar="N", help=describe("1 to 10", "5")),
         option("--confidence", type=NUMBER, metavar="X", help=describe("How sure it is, 0.0 to 1.0", "1.0")),
         namespace_option(describe("Namespace of the note", "the repo you are in")),

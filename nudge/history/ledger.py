@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     BannedLine = tuple[str, str]
     """The identity of a project, empty outside of one, and the name of a line."""
 
-START, FAILURE, PROMPT, EDIT, ATTEMPT = ("start", "failure", "prompt", "edit", "attempt")
+START, FAILURE, PROMPT, EDIT, ATTEMPT, TOUCH = ("start", "failure", "prompt", "edit", "attempt", "file")
 HEADER = "Nudge record, not an instruction: "
 """The text before every line with which a hook answers."""
 

@@ -149,7 +149,7 @@ def observe_tool_call(payload: Mapping[str, Any], *, failed: bool) -> Observatio
     """The observation in a tool event."""
     call = ToolCall(payload, failed=failed)
     observation = _READERS.get(call.kind, _read_other)(call)
-    if call.error is not None and observation.type in _FILE_TYPES:
+    if call.error is not None and observation.type in FILE_TYPES:
         observation.type = "tool_other"  # the file was not read or changed: keep this out of its history
     _add_outcome(call, observation.metadata)
     return observation
@@ -400,7 +400,7 @@ def _short_value(value: Any) -> Any:
     return value
 
 
-_FILE_TYPES = frozenset(("file_read", *FILE_CHANGES))
+FILE_TYPES = frozenset(("file_read", *FILE_CHANGES))
 
 _READERS: dict[str, Callable[[ToolCall], Observation]] = {
     "command": _read_command,

@@ -16,6 +16,7 @@ from nudge.memories import store
 from nudge.memories.note import LONG, Draft, Lifetimes, Note, rfc3339
 from nudge.memories.retrieval import Words
 from nudge.memories.store import NoteFilter, SqlConnection
+from nudge.note_files import given_files, with_files
 from nudge.words import split_words, stem
 
 _TIMES = ("created_at", "updated_at", "last_accessed_at", "expires_at")
@@ -174,17 +175,19 @@ def stats(connection: SqlConnection, hidden: Sequence[str] = ()) -> dict[str, An
 
 
 def consolidate(connection: SqlConnection, ids: Sequence[int], draft: Draft, now: float, lifetimes: Lifetimes) -> Note:
-    """Replace notes by one that has their tags and their highest priority. The originals go to the archive, and their
-    links to other notes become links of the new one."""
+    """Replace notes by one that has their tags and files and their highest priority. The originals go to the archive,
+    and their links to other notes become links of the new one."""
     notes = [store.get(connection, note_id, now) for note_id in ids]
     store.refuse_open_attempts(connection, ids)
     links = [link for note_id in ids for link in store.link_rows(connection, note_id)]
+    files = dict.fromkeys(path for note in notes for path in given_files(note.draft.metadata))
+    metadata = with_files(draft.metadata, list(files)[: limits.MAX_NOTE_FILES]) if files else draft.metadata
     tags = dict.fromkeys([*draft.tags, *(tag for note in notes for tag in note.draft.tags)])
     merged = replace(
         draft,
         tags=tuple(tags)[: limits.MAX_NOTE_TAGS],
         priority=max(draft.priority, *(note.draft.priority for note in notes)),
-        metadata={**draft.metadata, "consolidated_from": list(ids)},
+        metadata={**metadata, "consolidated_from": list(ids)},
     )
     store.refuse_taken_title(connection, merged, now, *ids)
     store.archive_notes(connection, notes, "consolidated", now)

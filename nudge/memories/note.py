@@ -12,6 +12,7 @@ from typing import Any
 
 from nudge import limits
 from nudge.errors import Invalid
+from nudge.note_files import FILES, check_files, with_files
 from nudge.security.secrets import find_secret
 from nudge.text import is_all_visible
 
@@ -39,9 +40,9 @@ _TOON_ESCAPES = {"\\": "\\\\", "|": "\\|", "\n": "\\n", "\r": "\\r"}
 _TOON_SPECIAL = re.compile(r"[\\|\n\r]")
 _CHANGEABLE = (
     *("title", "content", "tier", "namespace", "tags", "kind", "priority", "confidence", "source", "metadata"),
-    "expires_at",
+    *("expires_at", FILES),
 )
-_KEPT_BY_UPDATES = ("tier", "kind", "tags", "priority", "confidence", "metadata")
+_KEPT_BY_UPDATES = ("tier", "kind", "tags", "priority", "confidence", "metadata", FILES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,8 +149,11 @@ class Note:
         return row
 
 
-def parse_draft(fields: Mapping[str, Any], *, now: float, namespace: str = GLOBAL, source: str = "api") -> Draft:
-    """Validate the fields of a new note; `namespace` and `source` are the defaults."""
+def parse_draft(
+    fields: Mapping[str, Any], *, now: float, namespace: str = GLOBAL, source: str = "api", top: str | None = None
+) -> Draft:
+    """Validate the fields of a new note; `namespace` and `source` are the defaults, `top` is the top of the clone that
+    absolute paths in `files` are below."""
     given = {name: value for name, value in fields.items() if value is not None}
     expires_at = _expiry(given, now)
     kind = check_kind(given.get("kind", NOTE))
@@ -165,10 +169,15 @@ def parse_draft(fields: Mapping[str, Any], *, now: float, namespace: str = GLOBA
         confidence=check_confidence(given.get("confidence", 1.0)),
         source=check_choice(given.get("source", source), SOURCES, "source"),
         expires_at=expires_at,
-        metadata=check_metadata(given.get("metadata", {})),
+        metadata=_metadata(given, top),
         origin=check_metadata(given.get("origin", {}), "origin"),
         defaulted=frozenset(_KEPT_BY_UPDATES).difference(given),
     )
+
+
+def _metadata(given: Mapping[str, Any], top: str | None) -> dict[str, Any]:
+    metadata = check_metadata(given.get("metadata", {}))
+    return check_metadata(with_files(metadata, check_files(given[FILES], top))) if FILES in given else metadata
 
 
 def tier_of_kind(kind: str) -> str:
@@ -176,8 +185,8 @@ def tier_of_kind(kind: str) -> str:
     return MID if kind in PASSING_KINDS else LONG
 
 
-def parse_changes(fields: Mapping[str, Any], *, now: float) -> dict[str, Any]:
-    """Validate only the fields that an update names."""
+def parse_changes(fields: Mapping[str, Any], *, now: float, top: str | None = None) -> dict[str, Any]:
+    """Validate only the fields that an update names; `top` is as in `parse_draft`."""
     checks: dict[str, Callable[[object], Any]] = {
         "title": check_title,
         "content": check_content,
@@ -190,6 +199,7 @@ def parse_changes(fields: Mapping[str, Any], *, now: float) -> dict[str, Any]:
         "source": lambda value: check_choice(value, SOURCES, "source"),
         "metadata": check_metadata,
         "expires_at": lambda value: check_expiry(value, now),
+        FILES: lambda value: check_files(value, top),
     }
     return {name: checks[name](fields[name]) for name in _CHANGEABLE if fields.get(name) is not None}
 

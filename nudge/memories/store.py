@@ -16,9 +16,23 @@ from typing import Any
 
 from nudge import limits
 from nudge.errors import Conflict, Invalid, NotFound
-from nudge.memories.note import ATTEMPT, GLOBAL, LONG, MID, SHORT, TIERS, Draft, Lifetimes, Note, rfc3339, tier_of_kind
+from nudge.memories.note import (
+    ATTEMPT,
+    GLOBAL,
+    LONG,
+    MID,
+    SHORT,
+    TIERS,
+    Draft,
+    Lifetimes,
+    Note,
+    check_metadata,
+    rfc3339,
+    tier_of_kind,
+)
 from nudge.memories.note_rows import COLUMNS, all_fields, read_note, stored_values
 from nudge.memories.retrieval import Words
+from nudge.note_files import FILES, given_files, index_files, with_files
 from nudge.passages import index_passages
 
 LIVE = "(n.expires_at IS NULL OR n.expires_at > ?)"
@@ -108,8 +122,8 @@ def store(connection: SqlConnection, draft: Draft, now: float, lifetimes: Lifeti
 
 def _merge(draft: Draft, previous: Draft) -> Draft:
     """Return what an update makes of a note. A tier that was not given is the note's own, or that of its new kind."""
-    kept = {name: getattr(previous, name) for name in draft.defaulted - {"tier", "priority"}}
-    merged = replace(draft, **kept)
+    kept = {name: getattr(previous, name) for name in draft.defaulted - {"tier", "priority", "metadata", "files"}}
+    merged = replace(draft, **kept, metadata=_merge_metadata(draft, previous))
     is_tier_kept = "tier" in draft.defaulted and merged.kind == previous.kind
     priority = previous.priority if "priority" in draft.defaulted else max(draft.priority, previous.priority)
     return replace(
@@ -117,6 +131,22 @@ def _merge(draft: Draft, previous: Draft) -> Draft:
         tier=previous.tier if is_tier_kept else _higher_tier(draft.tier, previous.tier),
         priority=priority,
     )
+
+
+def _merge_metadata(draft: Draft, previous: Draft) -> Mapping[str, Any]:
+    """The files of a note are a field of their own: either is kept when only the other one is given."""
+    given = {"metadata", FILES} - draft.defaulted
+    if not given:
+        return previous.metadata
+    if given == {FILES}:
+        return check_metadata(with_files(previous.metadata, given_files(draft.metadata)))
+    return _with_kept_files(draft.metadata, previous.metadata) if given == {"metadata"} else draft.metadata
+
+
+def _with_kept_files(metadata: Mapping[str, Any], previous: Mapping[str, Any]) -> Mapping[str, Any]:
+    """New metadata, with the files of the former ones unless they name some."""
+    files = given_files(previous)
+    return check_metadata(with_files(metadata, files)) if files and FILES not in metadata else metadata
 
 
 def _higher_tier(one: str, other: str) -> str:
@@ -162,7 +192,7 @@ def insert(
         ),
     )
     created = int(cursor.lastrowid or 0)
-    index_passages(connection, created, draft.title, draft.content)
+    _index(connection, created, draft)
     return get(connection, created, now)
 
 
@@ -175,7 +205,10 @@ def update(
     refuse_open_attempts(connection, [note_id])
     if note.damage is not None:
         raise Invalid(f"m{note_id} is damaged ({note.damage}); delete it, and store it anew")
-    fields = {name: value for name, value in changes.items() if name != "expires_at"}
+    fields = {name: value for name, value in changes.items() if name not in ("expires_at", FILES)}
+    if {"metadata", FILES} & changes.keys():
+        metadata = _with_kept_files(changes.get("metadata", note.draft.metadata), note.draft.metadata)
+        fields["metadata"] = check_metadata(with_files(metadata, changes[FILES])) if FILES in changes else metadata
     draft = replace(note.draft, **fields)
     if draft.kind != note.draft.kind and not {"tier", "expires_at"} & changes.keys():
         draft = replace(draft, tier=_higher_tier(tier_of_kind(draft.kind), draft.tier))
@@ -448,7 +481,12 @@ def write(connection: SqlConnection, note_id: int, draft: Draft, now: float, exp
         " confidence = ?, source = ?, metadata = ?, origin = ?, updated_at = ?, expires_at = ? WHERE id = ?",
         (*stored_values(draft), now, expires_at, note_id),
     )
+    _index(connection, note_id, draft)
+
+
+def _index(connection: SqlConnection, note_id: int, draft: Draft) -> None:
     index_passages(connection, note_id, draft.title, draft.content)
+    index_files(connection, note_id, draft.metadata, draft.title, draft.content)
 
 
 def placeholders(values: Sequence[Any]) -> str:

@@ -5,6 +5,9 @@ A migration is never edited after its release: a later one corrects it.
 
 from __future__ import annotations
 
+import json
+
+from nudge.note_files import index_files
 from nudge.passages import index_passages, rows_of
 
 TYPE_CHECKING = False
@@ -240,6 +243,29 @@ def _index_passages(connection: sqlite3.Connection) -> None:
             index_passages(connection, note_id, title, content)
 
 
+_NOTE_FILES = (
+    # An index of the files in a note's metadata (`is_given`), and of the paths that its text names: `nudge.note_files`.
+    """CREATE TABLE note_files (
+        path TEXT NOT NULL, note_id INTEGER NOT NULL, is_given INTEGER NOT NULL, PRIMARY KEY (path, note_id)
+    ) WITHOUT ROWID""",
+    "CREATE INDEX note_files_note ON note_files(note_id)",
+    """CREATE TRIGGER note_files_of_deleted_note AFTER DELETE ON notes BEGIN
+        DELETE FROM note_files WHERE note_id = old.id;
+    END""",
+)
+
+
+def _index_files(connection: sqlite3.Connection) -> None:
+    for note_id, title, content, metadata in connection.execute("SELECT id, title, content, metadata FROM notes"):
+        if not isinstance(title, str) or not isinstance(content, str):  # a damaged row must not stop the others
+            continue
+        try:
+            fields = json.loads(metadata)
+        except (TypeError, ValueError, RecursionError):
+            fields = {}
+        index_files(connection, note_id, fields if isinstance(fields, dict) else {}, title, content)
+
+
 _OPERATORS = (";", "&", "|", "\n", "(", ")")
 _FACT_KEY = "project = ? AND kind = ? AND subject = ? AND answer = ? AND session_id = ?"
 
@@ -278,6 +304,7 @@ def _is_whole_command(text: str, line: str) -> bool | None:
 MIGRATIONS: tuple[Migration, ...] = (
     *(_HISTORY, _MEMORIES, _FACTS, _LEDGER, _JOURNAL, _LINES_OF_PROJECTS),
     *(_KEPT_KINDS, _PASSAGES, _index_passages, _FACT_DETAILS, _keep_facts_that_ran),
+    *(_NOTE_FILES, _index_files),
 )
 LATEST = len(MIGRATIONS)
 

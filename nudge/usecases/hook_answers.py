@@ -31,6 +31,7 @@ from nudge.text import quote
 from nudge.usecases import learning
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
+from nudge.usecases.file_notes import files_of, lines_for_files
 from nudge.usecases.journal import count_action
 from nudge.usecases.memories import lifetimes_of
 from nudge.usecases.prompt_notes import fitting_lines, lines_about
@@ -73,6 +74,7 @@ async def answer(
         return await tell(app, database, event, ledger.PROMPT, await _about_prompt(app, database, event), call)
     texts = [
         await tell(app, database, event, ledger.EDIT, edited, call),
+        await tell(app, database, event, ledger.TOUCH, await _about_files(app, database, event), call),
         await tell(app, database, event, ledger.ATTEMPT, outcomes, call),
         await _check_in(app, database, event, call) if not outcomes else None,
     ]
@@ -202,7 +204,7 @@ async def _mark_used(app: App, database: Database, session: str, events: Sequenc
         await database.write(lambda connection: ledger.mark_used(connection, used, app.now()))
 
 
-# A prompt
+# A prompt, a file
 
 
 async def _about_prompt(app: App, database: Database, event: Mapping[str, Any]) -> list[Line]:
@@ -215,6 +217,22 @@ async def _about_prompt(app: App, database: Database, event: Mapping[str, Any]) 
     try:
         return await database.read(
             lambda connection: lines_about(connection, prompt, namespace, event.get("branch"), now),
+            timeout=limits.PROMPT_TIMEOUT,
+        )
+    except NudgeError:
+        return []
+
+
+async def _about_files(app: App, database: Database, event: Mapping[str, Any]) -> list[Line]:
+    """Lines about the notes about the files that the event reads or changes; none when the search takes too long."""
+    paths, project, session = files_of(event), _project(event), str(event["session_id"])
+    if not paths or project is None:
+        return []
+    await session_ledger(app, database, session)
+    now, branch = app.now(), event.get("branch")
+    try:
+        return await database.read(
+            lambda connection: lines_for_files(connection, paths, project, branch, session, now),
             timeout=limits.PROMPT_TIMEOUT,
         )
     except NudgeError:

@@ -35,6 +35,8 @@ from nudge.memories.note import (
 )
 from nudge.memories.retrieval import Words, merge_new_segments
 from nudge.memories.store import NoteFilter
+from nudge.note_files import FILES
+from nudge.repos import is_absolute, read_repo
 from nudge.usecases.app import App
 from nudge.usecases.call import Call, agent_session, parse_params
 from nudge.usecases.memory_models import (
@@ -91,17 +93,15 @@ async def bulk(app: App, params: Bulk, call: Call) -> Any:
     drafts, errors = await asyncio.to_thread(_valid_drafts, origin, params.memories, now, guard)
 
     def write(connection: sqlite3.Connection) -> dict[str, Any]:
-        stored, ambiguous = [], []
+        stored, refused_late = [], []
         for index, draft in drafts:
             try:
-                complete = origin.complete(connection, draft)
+                stored.append(notes.store(connection, origin.complete(connection, draft), now, lifetimes))
             except Invalid as error:
-                ambiguous.append({"index": index, "error": error.message})
-            else:
-                stored.append(notes.store(connection, complete, now, lifetimes))
+                refused_late.append({"index": index, "error": error.message})
         updated = sum(previous is not None for _, previous in stored)
         ids = [note.id for note, _ in stored]
-        refused = sorted([*errors, *ambiguous], key=lambda error: error["index"])
+        refused = sorted([*errors, *refused_late], key=lambda error: error["index"])
         return {"created": len(stored) - updated, "updated": updated, "ids": ids, "errors": refused}
 
     return await app.write_once(call, write)
@@ -125,7 +125,8 @@ def _valid_drafts(
 
 async def update(app: App, params: UpdateMemory, call: Call) -> Any:
     now, lifetimes, visible = app.now(), lifetimes_of(app), visible_to(app, call)
-    changes = parse_changes(params.model_dump(exclude={"id", "context"}, exclude_none=True), now=now)
+    fields = params.model_dump(exclude={"id", "context"}, exclude_none=True)
+    changes = parse_changes(fields, now=now, top=_top_for(fields, call))
     if not changes:
 
         def read(connection: sqlite3.Connection) -> dict[str, Any]:
@@ -133,8 +134,9 @@ async def update(app: App, params: UpdateMemory, call: Call) -> Any:
 
         return await app.read(read)
     texts = {name: changes.get(name, "") for name in ("title", "content")}
-    extra = {name: changes[name] for name in ("tags", "metadata") if name in changes}
-    await checked(app, [Draft(**texts, **extra)])
+    extra = {"tags": changes["tags"]} if "tags" in changes else {}
+    metadata = {name: changes[name] for name in ("metadata", FILES) if name in changes}
+    await checked(app, [Draft(**texts, **extra, metadata=metadata)])
 
     def write(connection: sqlite3.Connection) -> dict[str, Any]:
         refuse_hidden(connection, visible, [params.id])
@@ -403,7 +405,8 @@ class Origin:
 
     def draft(self, params: StoreMemory, now: float) -> Draft:
         fields = params.model_dump(exclude={"context"}, exclude_none=True)
-        return parse_draft(fields, now=now, namespace=self._here or GLOBAL, source=self._source())
+        top = _top_for(fields, self._call)
+        return parse_draft(fields, now=now, namespace=self._here or GLOBAL, source=self._source(), top=top)
 
     def complete(self, connection: sqlite3.Connection, draft: Draft) -> Draft:
         """With its namespace in full, and client, session, prompt, repo and branch as far as they are known."""
@@ -416,6 +419,15 @@ class Origin:
 
     def _source(self) -> str:
         return _SOURCES.get(self._call.door) or note_source(self._call.client)
+
+
+def _top_for(fields: Mapping[str, Any], call: Call) -> str | None:
+    """The top of the caller's clone, or its directory outside of one, where the files of a note are given with their
+    whole paths."""
+    cwd = call.context.cwd
+    if cwd is None or not any(isinstance(path, str) and is_absolute(path) for path in fields.get(FILES, ())):
+        return None
+    return read_repo(cwd)[2] or cwd
 
 
 def lifetimes_of(app: App) -> Lifetimes:

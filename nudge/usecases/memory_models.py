@@ -69,11 +69,12 @@ class StoreMemory(InContext):
     kind: Kind | None = None
     tier: Annotated[Tier | None, Field(description="6 hours, 7 days, permanent")] = None
     tags: list[str] | None = None
+    files: Annotated[list[str] | None, Field(description="repo paths")] = None
     priority: Annotated[Priority | None, _UNLISTED] = None
     confidence: Annotated[Confidence | None, _UNLISTED] = None
     namespace: Annotated[str | None, Field(description="default: your repo")] = None
     source: Annotated[str | None, _UNLISTED] = None
-    expires_at: Time | None = None
+    expires_at: Annotated[Time | None, _UNLISTED] = None
     ttl_secs: Annotated[int | None, _UNLISTED] = None
     metadata: Annotated[dict[str, Any] | None, _UNLISTED] = None
 
@@ -130,6 +131,7 @@ class UpdateMemory(OneMemory):
     kind: Kind | None = None
     tier: Tier | None = None
     tags: list[str] | None = None
+    files: list[str] | None = None
     priority: Priority | None = None
     confidence: Confidence | None = None
     namespace: str | None = None

@@ -74,7 +74,7 @@ def relevant_notes(
     if not words:
         return []
     found = [match.note for match in ranking.recall(connection, words, where, _RECALLED, now)]
-    best = {one.note.id: one for one in _about(parts, found, prompt) if _is_of_branch(one.note, branch, prompt)}
+    best = {one.note.id: one for one in _about(parts, found, prompt) if is_of_branch(one.note, branch, prompt)}
     return sorted(
         _without_losers(connection, best, where, now), key=lambda candidate: (-candidate.score, -candidate.note.id)
     )
@@ -113,7 +113,8 @@ def _about(parts: Sequence[Part], notes: Iterable[Note], prompt: str) -> Iterabl
             yield RelevantNote(note, found.score, tuple(spelled[word] for word in found.words))
 
 
-def _is_of_branch(note: Note, branch: str | None, prompt: str) -> bool:
+def is_of_branch(note: Note, branch: str | None, prompt: str = "") -> bool:
+    """Whether a note is told on a branch: not where it was made on another one, unless the prompt names that."""
     made_on = note.draft.origin.get("branch")
     if not made_on or made_on in SHARED_BRANCHES or branch is None:
         return True
@@ -129,17 +130,25 @@ def _without_attempts_of_lessons(relevant: Sequence[RelevantNote]) -> list[Relev
 def note_line(relevant: RelevantNote, now: float, here: str | None, most: int) -> Line:
     """A note as it is told, with at most `most` characters of its text; `here` is the namespace of who is told, and
     another one is named."""
-    draft, name = relevant.note.draft, f"m{relevant.note.id}"
+    note, loser = relevant.note, relevant.supersedes
+    whose = "its" if loser is None else f"m{loser.id}'s"
+    reason = f"the prompt has {whose} words {', '.join(relevant.words[: limits.TOLD_WORDS])}"
+    return note_text_line(note, now, here, most, reason, loser)
+
+
+def note_text_line(
+    note: Note, now: float, here: str | None, most: int, reason: str, supersedes: Note | None = None
+) -> Line:
+    """A note as it is told for a reason; `supersedes` is the note in whose place it is told."""
+    draft, name = note.draft, f"m{note.id}"
     kind = _attempt_kind(draft.metadata) if draft.kind == ATTEMPT else draft.kind
     body = quote_titled(draft.title, deciding_text(draft.content, most), limits.MAX_TOLD_COMMAND, most)
-    supersedes, whose = "", "its"
-    if (loser := relevant.supersedes) is not None:
-        supersedes = f", in place of {quote(loser.draft.title, limits.MAX_TOLD_SUPERSEDED)}"
-        whose = f"m{loser.id}'s"
+    in_place = ""
+    if supersedes is not None:
+        in_place = f", in place of {quote(supersedes.draft.title, limits.MAX_TOLD_SUPERSEDED)}"
     is_elsewhere = draft.namespace not in (here, GLOBAL)
     place = f", {quote_name(draft.namespace, limits.INJECTED_NAME_CHARS)}" if is_elsewhere else ""
-    text = f"{name} {kind}{place}, {ago(now - relevant.note.updated_at)}{supersedes}: {body}"
-    reason = f"the prompt has {whose} words {', '.join(relevant.words[: limits.TOLD_WORDS])}"
+    text = f"{name} {kind}{place}, {ago(now - note.updated_at)}{in_place}: {body}"
     return Line(name, "note", text, reason, ((IDENTITY, name),))
 
 

@@ -52,6 +52,7 @@ GROUPS: dict[str, Callable[[Machine], Iterator[Row]]] = {
     "toon": notes.toon_tokens,
     "prompts": prompts.answers,
     "decisions": decisions.prompts,
+    "decisions-files": decisions.touches,
     "decisions-carried": decisions.carried,
 }
 

@@ -1,4 +1,4 @@
-"""What is told about decisions: the note that a prompt is about, and silence where none is.
+"""What is told about decisions: the note that a prompt or a file is about, and silence where none is.
 
 `own_decisions.json` was written before the rules, on other topics; its figures count first. `sde_open.json` has
 conversations and commits that hold a rule, and bug reports that need it: does what is told carry the rule?
@@ -17,6 +17,7 @@ from typing import Any
 from nudge.memories import store
 from nudge.memories.note import Draft, Lifetimes
 from nudge.storage import migrations
+from nudge.usecases.file_notes import lines_for_files
 from nudge.usecases.prompt_notes import lines_about
 from nudge.words import split_words, stem
 from tests.bench.report import Row
@@ -24,6 +25,7 @@ from tests.harness import Machine
 
 DATA = Path(__file__).parent / "data"
 SETS = {"own": "own_decisions.json", "given": "decisions.json"}
+TOUCHED, QUIET = 75.0, 5.0  # %
 DIRECT, SILENT, CARRIED = {"own": 75.0, "given": 80.0}, 3.5, 60.0  # %
 _NOW = 1_800_000_000.0
 _DAY = 86_400.0
@@ -59,7 +61,7 @@ def _share(what: str, counts: Counter[str], right: str, budget: float, note: str
     return Row("decisions", what, share, budget, "%", f"{counts[right]} of {counts[f'{kind} of']}", note, at_least=True)
 
 
-def _stored(rows: list[dict[str, Any]], namespace: str) -> sqlite3.Connection:
+def _stored(rows: list[dict[str, Any]], namespace: str, *, with_files: bool = True) -> sqlite3.Connection:
     """The notes of a repository; one that replaces another was resolved so."""
     notes = sqlite3.connect(":memory:", isolation_level=None)
     migrations.migrate(notes)
@@ -72,7 +74,7 @@ def _stored(rows: list[dict[str, Any]], namespace: str) -> sqlite3.Connection:
             kind=row["kind"],
             tier="long",
             namespace=namespace,
-            metadata={"ref": row["id"]},
+            metadata={"ref": row["id"], **({"files": row["files"]} if with_files else {})},
             origin={"branch": row.get("branch") or _MAIN},
         )
         ids[row["id"]] = store.store(notes, draft, now, Lifetimes())[0].id
@@ -87,6 +89,36 @@ def _ids(notes: sqlite3.Connection) -> dict[str, int]:
 
 def _told(notes: sqlite3.Connection, prompt: str, namespace: str) -> list[int]:
     return [int(line.name[1:]) for line in lines_about(notes, prompt, namespace, _MAIN, _NOW)]
+
+
+# Files
+
+
+def touches(_: Machine) -> Iterator[Row]:
+    """Files that are read or edited, each in a session of its own: one of the first two notes told is about it."""
+    for name, file in SETS.items():
+        repos = json.loads((DATA / file).read_text("utf-8"))
+        counts, by_text = _count_touches(repos, with_files=True), _count_touches(repos, with_files=False)
+        note = f"by the text alone {by_text['touch right']}, {by_text['quiet told']} where silence is due"
+        yield _share(f"{name} set: a note about a file that is touched", counts, "touch right", TOUCHED, note)
+        spoken, of = counts["quiet told"], counts["quiet of"]
+        what = f"{name} set: told about a file that no note is about"
+        yield Row("decisions", what, 100 * spoken / of, QUIET, "%", f"{spoken} of {of}")
+
+
+def _count_touches(repos: list[dict[str, Any]], *, with_files: bool) -> Counter[str]:
+    counts = Counter[str]()
+    for repo in repos:
+        with closing(_stored(repo["notes"], repo["repo"], with_files=with_files)) as notes:
+            ids = _ids(notes)
+            for touch in repo["touches"]:
+                lines = lines_for_files(notes, [touch["path"]], repo["repo"], _MAIN, None, _NOW)
+                told = {int(line.name[1:]) for line in lines}
+                kind = "touch" if touch["about"] else "quiet"
+                counts[f"{kind} of"] += 1
+                counts[f"{kind} told"] += bool(told)
+                counts[f"{kind} right"] += not told.isdisjoint(ids[about] for about in touch["about"])
+    return counts
 
 
 # Conversations and commits

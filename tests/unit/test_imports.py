@@ -29,6 +29,7 @@ LEAVES = frozenset(
         "json_reader",
         "limits",
         "locks",
+        "note_files",
         "passages",
         "paths",
         "programs",
