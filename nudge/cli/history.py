@@ -144,7 +144,7 @@ def search(
         lines = (
             (line for row in rows for line in result_lines.full_observation_lines(console.styler, row))
             if full
-            else result_lines.observation_table(console.styler, rows)
+            else _found_lines(console.styler, rows)
         )
         console.result(rows, lines)
     suffix = f"; {more}" if more else ""
@@ -157,18 +157,26 @@ def search(
     return EXIT_OK
 
 
+def _found_lines(styler: Styler, rows: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Yield a line for each row; below it the text that was found, where the words are not in the line."""
+    for row, line in zip(rows, result_lines.observation_table(styler, rows), strict=True):
+        yield line
+        if text := row.get("found_text"):
+            yield styler.paint("dim", f"      {styler.clip(escape(' '.join(str(text).split())), 6)}")
+
+
 # recent, history
 
 
 @verb("recent", "nudge recent", "nudge recent --limit 50", "nudge recent --all-projects --json")
-@params.project_option("Rank observations of this project first (default: the current one).")
-@option("--all-projects", is_flag=True, help="Rank all projects alike.")
+@params.project_option("Only observations of this repo (default: the current one).")
+@option("--all-projects", is_flag=True, help="Observations of all repos.")
 @params.limit_option(limits.DEFAULT_RECENT_LIMIT, most=limits.MAX_RECENT_LIMIT)
 def recent(invocation: Invocation, project: str | None, all_projects: bool, limit: int | None) -> int:
-    """Prints one line for each observation: id, age, type and text. Edits rank above commands, and commands above
-    everything else; new above old; this project above the others."""
+    """Prints one line for each commit, failure, edit and prompt, the newest first: id, age, type and text. A file that
+    was edited several times is listed once. `nudge search` finds everything else."""
     chosen, client = resolve_project(project, all_projects), invocation.client()
-    fields = {**project_params(chosen), **params.drop_none(limit=limit)}
+    fields = {**project_params(chosen), "work": True, **params.drop_none(limit=limit)}
     rows, more = _call_page(
         client, "nudge.recent_context", fields, limits.DEFAULT_RECENT_LIMIT, limits.MAX_RECENT_LIMIT
     )
@@ -177,7 +185,10 @@ def recent(invocation: Invocation, project: str | None, all_projects: bool, limi
     if more:
         console.note(more)
     if not console.as_json and not any(result_lines.is_of_project(row, chosen) for row in rows):
-        nothing = "nothing is recorded here yet; connect an agent with: nudge connect, or use --all-projects"
+        nothing = (
+            "no commit, failure, edit or prompt is recorded here yet; connect an agent with: nudge connect, or use "
+            "--all-projects"
+        )
         if note := empty_note(client, project, "" if rows else nothing):
             console.note(note)
     return EXIT_OK

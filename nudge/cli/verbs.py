@@ -135,7 +135,7 @@ VERBS = (
         "nudge.journal_calibration",
     ),
     Verb("search", HISTORY, "history", "search the history of what agents did", "nudge.search", "nudge.search_explain"),
-    Verb("recent", HISTORY, "history", "list the recent observations that matter most", "nudge.recent_context"),
+    Verb("recent", HISTORY, "history", "list recent commits, failures, edits and prompts", "nudge.recent_context"),
     Verb("history", HISTORY, "history", "show which sessions touched a file, and why", "nudge.file_history"),
     Verb("sessions", HISTORY, "history", "list the sessions of agents", "nudge.sessions"),
     Verb("trace", HISTORY, "history", "show a session: each prompt and what it led to", "nudge.session_trace"),

@@ -33,15 +33,30 @@ _FULL = ", ".join(f"o.{name}" for name in COLUMNS.split(", "))
 _MATCHES = "FROM observations_fts AS f CROSS JOIN observations AS o ON o.id = f.rowid WHERE observations_fts MATCH ?"
 
 
-class SearchFilter:
-    """The conditions on a match besides the words of the query."""
+# What Nudge was asked is no answer to a question about the work: its tools, a line that runs nothing but its command,
+# and the end of a turn without the last words.
+_NUDGE_TOOLS = "o.content GLOB 'nudge/*' OR o.content GLOB 'nudge-mcp/*' OR o.content GLOB 'plugin_nudge_nudge/*'"
+_NUDGE_COMMANDS = (
+    "o.content GLOB 'nudge *' AND NOT (o.content GLOB '*&&*' OR o.content GLOB '*;*' OR o.content GLOB '*||*')"
+)
+_NOT_WORK = (
+    f" AND NOT (o.obs_type = 'mcp_call' AND ({_NUDGE_TOOLS}))"
+    f" AND NOT (o.obs_type IN ('command', 'command_error') AND {_NUDGE_COMMANDS})"
+    " AND NOT (o.obs_type = 'session_stop' AND o.metadata NOT LIKE '%\"last_words\"%')"
+)
 
-    __slots__ = ("_parts", "values")
+
+class SearchFilter:
+    """The conditions on a match besides the words of the query. Nudge's own calls are left out, unless calls of tools
+    are asked for."""
+
+    __slots__ = ("_parts", "_work", "values")
 
     def __init__(
         self, project: str | None, obs_type: str | None, before: int | None, after: int | None, hidden: frozenset[str]
     ) -> None:
         check_type(obs_type)
+        self._work = "" if obs_type == "mcp_call" else _NOT_WORK
         given = (
             ("o.project = ?", project),
             ("o.obs_type = ?", obs_type),
@@ -57,7 +72,7 @@ class SearchFilter:
 
     @property
     def sql(self) -> str:
-        return "".join(f" AND {part}" for part in self._parts)
+        return "".join(f" AND {part}" for part in self._parts) + self._work
 
 
 def search_observations(
@@ -95,6 +110,30 @@ def search_observations(
         some = _some_words(connection, parsed, conditions, skipped + limit - len(rows))
         shown += [{**show(row), "partial": True} for row in _fetch(connection, some[skipped:], columns)]
     return shown
+
+
+_MARK, _END = "\x01", "\x02"  # around a word that was found; no stored text has them
+_FOUND_TOKENS = 24  # words of an error that are shown
+
+
+def add_found_texts(connection: SqlConnection, query: str, rows: Sequence[dict[str, Any]]) -> None:
+    """Add `found_text` to each row that was found by words of its error or other details, which its content lacks: the
+    place in that text where they are."""
+    parsed = correct_query(connection, query)
+    match = parsed.any_word() if parsed.is_question else parsed.match
+    by_id = {row["id"]: row for row in rows}
+    found = connection.execute(
+        "SELECT rowid, highlight(observations_fts, 0, ?, ?), snippet(observations_fts, 2, ?, ?, '…', ?)"
+        f" FROM observations_fts WHERE observations_fts MATCH ? AND rowid IN ({placeholders(by_id)})",
+        (_MARK, _END, _MARK, _END, _FOUND_TOKENS, match, *by_id),
+    )
+    for identity, content, details in found:
+        if _marked(details) - _marked(content):
+            by_id[identity]["found_text"] = details.replace(_MARK, "").replace(_END, "")
+
+
+def _marked(text: str | None) -> set[str]:
+    return {word.lower() for word in re.findall(f"{_MARK}(.*?){_END}", text or "", re.DOTALL)}
 
 
 def correct_query(connection: SqlConnection, query: str) -> FtsQuery:
@@ -235,6 +274,35 @@ def recent_observations(
             files.add(file_path or "")
             row = connection.execute(f"SELECT {COLUMNS} FROM observations WHERE id = ?", (identity,)).fetchone()
             observations.append({**observation(row), "score": round(value, 6)})
+    return observations
+
+
+_WORK = ("git_commit", "git_push", "command_error", "file_edit", "file_write", "user_prompt")
+_IDLE_PROGRAMS = ("echo", "ls", "sleep", "cat", "cd", "pwd", "true", "false", "nudge")  # whose failure tells nothing
+
+
+def recent_work(
+    connection: SqlConnection, *, project: str | None, now: float, limit: int, hidden: frozenset[str] = frozenset()
+) -> list[dict[str, Any]]:
+    """Return commits, failures, edits and prompts of one project, or of all but the `hidden`, newest first; a file that
+    was edited several times is there once."""
+    idle = " AND ".join(f"content NOT GLOB '{name} *' AND content <> '{name}'" for name in _IDLE_PROGRAMS)
+    rows = connection.execute(
+        f"SELECT {COLUMNS} FROM observations WHERE (?1 IS NULL OR project = ?1)"
+        f" AND +obs_type IN ({', '.join(map(repr, _WORK))}) AND (obs_type <> 'command_error' OR ({idle}))"
+        " ORDER BY timestamp DESC, id DESC",
+        (project,),
+    )
+    observations: list[dict[str, Any]] = []
+    files: set[str] = set()
+    for row in map(observation, rows):
+        if len(observations) == limit:
+            break
+        path = row["file_path"]
+        if row["project"] not in hidden and (path is None or path not in files):
+            files.add(path or "")
+            score = _recent_score(row["obs_type"], now - row["timestamp"], True, project_given=project is not None)
+            observations.append({**row, "score": round(score, 6)})
     return observations
 
 

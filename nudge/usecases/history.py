@@ -15,7 +15,7 @@ from nudge.core.visibility import EVERYTHING, Visibility
 from nudge.errors import Invalid, StorageFailed
 from nudge.history import projects, store, views
 from nudge.history.purge import Conditions, count_observations, purge_observations
-from nudge.history.search import recent_observations, search_observations
+from nudge.history.search import add_found_texts, recent_observations, recent_work, search_observations
 from nudge.security.absolute_paths import normalize_path
 from nudge.storage.database_files import backup_folder, damage_fix, new_backup, write_backup
 from nudge.storage.sqlite import DatabaseDamaged, match_texts, scrub
@@ -72,6 +72,7 @@ class Timeline(OneProject):
 
 class RecentContext(InContext):
     project: Project = None
+    work: Annotated[bool, _UNLISTED] = False  # only what `recent_work` returns
     limit: Annotated[int, _between(1, limits.MAX_RECENT_LIMIT)] = limits.DEFAULT_RECENT_LIMIT
 
 
@@ -199,7 +200,10 @@ async def search(app: App, params: Search, call: Call) -> Any:
 
     def read(connection: sqlite3.Connection) -> list[dict[str, Any]]:
         options = search_options(connection, params, visible)
-        return search_observations(connection, params.query, **options, limit=params.limit + 1, now=now)
+        rows = search_observations(connection, params.query, **options, limit=params.limit + 1, now=now)
+        if call.door == "cli":  # a person cannot look at each hit as an agent does
+            add_found_texts(connection, params.query, rows)
+        return rows
 
     return _page(await app.read_history(read), params.limit, call)
 
@@ -248,7 +252,8 @@ async def recent_context(app: App, params: RecentContext, call: Call) -> Any:
     def read(connection: sqlite3.Connection) -> list[dict[str, Any]]:
         project = projects.find(connection, params.chosen_project(visible), visible)
         hidden = projects.find_hidden(connection, visible, project)
-        rows = recent_observations(connection, project=project, now=now, limit=params.limit + 1, hidden=hidden)
+        recent = recent_work if params.work else recent_observations
+        rows = recent(connection, project=project, now=now, limit=params.limit + 1, hidden=hidden)
         projects.Names(connection).show(rows)
         return rows
 

@@ -45,13 +45,13 @@ def test_the_settings_of_whoever_asks(machine: Machine) -> None:
     for said in (
         machine.cli("inject", cwd=api, **hidden).stdout,
         _start(machine, api, "s1", **hidden),
-        machine.cli("recent", cwd=api, **hidden).stdout,
         machine.cli("recent", "--all-projects", cwd=api, **hidden).stdout,
         machine.cli("search", "pay OR the", cwd=api, **hidden).stdout,
     ):
         assert "pay everyone" not in said and "the web" in said
     assert "the web" not in machine.cli("inject", cwd=api, NUDGE_CROSS_PROJECT="0").stdout
     assert "the web" not in _start(machine, api, "s2", NUDGE_CROSS_PROJECT="0")
+    assert "the api" in (here := machine.cli("recent", cwd=api, **hidden).stdout) and "pay" not in here
     assert "pay everyone" in machine.cli("search", "pay", cwd=payroll, **hidden).stdout
     assert "pay everyone" in machine.cli("recent", "--project", "PayRoll", cwd=api, **hidden).stdout
     agent = machine.serve(cwd=api, **hidden)

@@ -99,8 +99,9 @@ def test_a_directory_of_a_clone_does_not_act_in_the_name_of_another_repo(machine
     }
     _ran(machine, str(docs), "make there")
     _wait_until_stored(machine, 1)
-    assert [row["content"] for row in machine.json("recent", cwd=clone)] == ["make there"]
-    assert machine.json("recent", cwd=victim) == []
+    (there,) = machine.json("search", "there", "--project", "clone", cwd=clone)
+    assert there["content_preview"] == "make there"
+    assert machine.json("search", "there", "--project", "victim", cwd=victim) == []
 
 
 def test_a_bump_credits_what_applies_here_else_the_only_one_there_is(machine: Machine) -> None:
@@ -148,7 +149,12 @@ def test_results_say_when_there_are_more(machine: Machine) -> None:
     """To a person in a line, with the command; to an agent as `more`. And count in plain words."""
     machine.json("ls")
     for number in range(2):
-        _ran(machine, str(machine.base), f"make {number}")
+        fields: dict[str, Any] = {
+            "tool_name": "Bash",
+            "tool_input": {"command": f"make {number}"},
+            "error": "Exit code 2",
+        }
+        _record(machine, str(machine.base), f"s{number}", "PostToolUseFailure", **fields)
     _wait_until_stored(machine, 2)
     more = "more observations match; add words or use --limit 2\n"
     assert machine.cli("search", "make", "--limit", "1").stderr == f'nudge: 1 result for "make"; {more}'

@@ -80,6 +80,16 @@ def test_search_into_a_pipe(nudge: Nudge, server: Server) -> None:
     assert json.loads(nudge("search", "x", "--json").out) == FOUND
 
 
+def test_a_hit_in_error_text_shows_that_text(nudge: Nudge, server: Server) -> None:
+    """Below its row, on one line, without what could control a terminal."""
+    server.answers["nudge.search"] = [{**FOUND[0], "found_text": "…No module\nnamed\x1b yaml"}, FOUND[1]]
+    assert nudge("search", "yaml").out.splitlines() == [
+        "#42  2h ago  command_error  cargo test",
+        "      …No module named\\x1b yaml",
+        " #7     now  file_edit      /x/a.py",
+    ]
+
+
 def test_search_takes_several_words(nudge: Nudge, server: Server) -> None:
     """Without quotes, as `query` and `recall` do."""
     server.answers["nudge.search"] = FOUND
@@ -526,13 +536,13 @@ def test_recent_files_of_one_change(nudge: Nudge, server: Server, repo: Path) ->
 
 
 def test_recent(nudge: Nudge, server: Server) -> None:
-    """What mattered lately, as the server ranks it."""
+    """Commits, failures, edits and prompts: the server is asked for those alone."""
     server.answers["nudge.recent_context"] = [{**FULL, "score": 0.9}]
     assert (
         nudge("recent", "--project", "api", "--limit", "3").out
         == "#42  2h ago  command_error  cargo test --all  (pinned)\n"
     )
-    assert server.params == {"project": "api", "limit": 4}
+    assert server.params == {"project": "api", "work": True, "limit": 4}
     server.answers["nudge.recent_context"] = []
     assert "nudge connect" in nudge("recent").err
 

@@ -12,7 +12,7 @@ import pytest
 
 from nudge.errors import Invalid
 from nudge.history import views
-from nudge.history.search import recent_observations, search_observations
+from nudge.history.search import add_found_texts, recent_observations, recent_work, search_observations
 from tests.unit.history.stored import DAY, NOW, edit, empty, event, filled, read
 
 HISTORY = [
@@ -226,3 +226,59 @@ def test_a_project_without_observations_has_no_recent_context() -> None:
     """Nothing, rather than what happened elsewhere."""
     assert recent_observations(filled(event()), project="unheard-of", now=NOW) == []
     assert recent_observations(empty(), project=None, now=NOW) == []
+
+
+def test_search_leaves_out_calls_of_nudge() -> None:
+    """Its tools by whatever name a client has for the server, lines that run only its command, and ends of a turn
+    without words. A line that does something else too is found, and so is a call when calls are asked for."""
+    connection = filled(
+        event("mcp_call", "nudge/memory_recall query=cargo", NOW),
+        event("mcp_call", "plugin_nudge_nudge/search query=cargo", NOW + 1),
+        event("mcp_call", "github/search query=cargo", NOW + 2),
+        event("command", "nudge search cargo", NOW + 3),
+        event("command_error", "nudge get api cargo | head", NOW + 4),
+        event("command", "nudge get api cargo && cargo test", NOW + 5),
+        event("session_stop", "stop cargo", NOW + 6),
+        event("session_stop", "stop", NOW + 7, metadata={"last_words": "cargo is green"}, session_id="s2"),
+    )
+    assert {row["id"] for row in search_observations(connection, "cargo")} == {3, 6, 8}
+    blended = search_observations(connection, "cargo", order_by="blended", now=NOW)
+    assert {row["id"] for row in blended} == {3, 6, 8}
+    assert {row["id"] for row in search_observations(connection, "cargo", obs_type="mcp_call")} == {1, 2, 3}
+
+
+def test_a_hit_in_the_error_has_its_text() -> None:
+    """Where the words are in the error and not in the command; a hit in the command has none."""
+    error = f"{'noise ' * 80}ModuleNotFoundError: No module named yaml {'more ' * 80}"
+    connection = filled(
+        event("command_error", "make test", NOW, metadata={"error": error}),
+        event("command", "pip install yaml", NOW + 1),
+        event("session_stop", "stop", NOW + 2, metadata={"last_words": "yaml is installed"}),
+    )
+    rows = search_observations(connection, "yaml")
+    add_found_texts(connection, "yaml", rows)
+    texts = {row["id"]: row.get("found_text") for row in rows}
+    assert "No module named yaml" in str(texts[1]) and len(str(texts[1])) < 300
+    assert texts[2] is None and texts[3] == "yaml is installed"
+
+
+def test_recent_work() -> None:
+    """Commits, failures, edits and prompts of the project, newest first, each file once; no `echo`, `ls`, `sleep`."""
+    connection = filled(
+        event("command", "make test", NOW),
+        event("command_error", "make lint", NOW + 1),
+        event("command_error", "ls /nowhere", NOW + 2),
+        event("command_error", "sleep x", NOW + 3),
+        edit("/a.py", NOW + 4),
+        edit("/a.py", NOW + 5),
+        event("git_commit", "git commit -m x", NOW + 6),
+        event("user_prompt", "go on", NOW + 7),
+        event("git_commit", "git commit -m y", NOW + 8, project="other"),
+        read("/b.py", NOW + 9),
+        event("session_start", "startup", NOW + 10),
+    )
+    rows = recent_work(connection, project="app", now=NOW, limit=10)
+    assert [row["id"] for row in rows] == [8, 7, 6, 2] and all("score" in row for row in rows)
+    assert [row["id"] for row in recent_work(connection, project="app", now=NOW, limit=2)] == [8, 7]
+    everywhere = recent_work(connection, project=None, now=NOW, limit=10, hidden=frozenset({"app"}))
+    assert [row["id"] for row in everywhere] == [9]
