@@ -57,7 +57,7 @@ _TABLE = (
         "hints",
         (
             "Hints: search by words, component, keys, tags or regex; ranked for this context. Use it "
-            "when something fails or the key is unknown."
+            "when the key is unknown."
         ),
         hints.Query,
         hints.QueryResult,
@@ -182,7 +182,7 @@ _TABLE = (
         "nudge.recent_context",
         "recent_context",
         "history",
-        "History: the most relevant recent edits, commands and failures in this project, with scores.",
+        "History: the most relevant recent edits, commands and failures in this project.",
         history.RecentContext,
         history.ObservationListResult,
         history.recent_context,

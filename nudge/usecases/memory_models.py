@@ -74,7 +74,7 @@ class StoreMemory(InContext):
     confidence: Annotated[Confidence | None, _UNLISTED] = None
     namespace: Annotated[str | None, Field(description="default: your repo")] = None
     source: Annotated[str | None, _UNLISTED] = None
-    expires_at: Annotated[Time | None, _UNLISTED] = None
+    expires_at: str | None = None
     ttl_secs: Annotated[int | None, _UNLISTED] = None
     metadata: Annotated[dict[str, Any] | None, _UNLISTED] = None
 

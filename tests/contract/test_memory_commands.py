@@ -34,7 +34,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "recall": ("memory recall zebra nothing --namespace {ns} --limit 10 --tags stripes --since 2026-01-01", "{a} "),
     "search": ("memory search zebra stripes --namespace {ns} --tier mid --limit 20 --until 2126-12-31", "{a} "),
     "get": ("memory get {a}", r"(?s)zebra.*link: related to {b}"),
-    "list": ("memory list --namespace {ns} --tier mid --limit 1 --offset 1 --tags stripes", r"\A{a} .*\n\Z"),
+    "list": (
+        "memory list --namespace {ns} --tier mid --limit 1 --offset 1 --tags stripes",
+        r"\A{a} [^\n]*\n(?: [^\n]*\n)*\Z",
+    ),
     "delete": ("memory delete {a} --yes", "deleted {a}"),
     "promote": ("memory promote {a}", "{a} is kept for good"),
     "forget": ("memory forget --namespace {ns} --pattern zebra --tier mid --yes", "moved 2 notes to the archive"),
