@@ -264,7 +264,7 @@ class _Recording:
                 return str(result["text"])
             except (NudgeError, KeyError, TypeError):
                 pass
-        from nudge.usecases.session_start import build_offline_digest  # late: it reads the database
+        from nudge.telling.offline import build_offline_digest  # late: it reads the database
 
         digest = build_offline_digest(self._environ, context, event["session_id"], event["start_source"])
         if digest.text:

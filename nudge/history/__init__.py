@@ -12,13 +12,6 @@ Reading:
 
 Judging:
 * `causes` finds the line of an error that says most; `nudge.learning` reads command lines and says why they failed.
-* `predictions` judges the prediction of an attempt by the outcome of a command.
-
-Telling:
-* `digest` composes the text for a session's start from `sessions`, the facts of `learning` and the hints that
-  `hint_selection` leaves; `digest_lines` words its lines.
-* `edits` tells of two sessions that edit one file.
-* `ledger` records every line that was told, and whether it was used.
 
 Functions take a database connection and plain values; the caller holds the transaction.
 """

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+from nudge.learning import ops as learning
 from nudge.server.operation import Operation
+from nudge.telling import ops as inject
+from nudge.telling import told_lines
 from nudge.usecases import (
     app,
     assemble,
     explain,
     hints,
     history,
-    inject,
     journal,
-    learning,
     memories,
     memory_models,
     memory_transfer,
     memory_upkeep,
     recording,
-    told_lines,
     transfer,
 )
 from nudge.usecases.call import NoParams

@@ -1,2 +1,11 @@
-"""What an agent is told, and when. `prompt` decides which note a prompt is about; `common_words` says what a shared
-word is worth."""
+"""What an agent is told, and when.
+
+* At a start: `start` composes the text, `wording` words its lines; `start_rows` and `hint_selection` choose what it may
+  be about, `offline` reads that without a server.
+* At a prompt: `prompt` decides which note it is about (`common_words` says what a shared word is worth), `prompt_notes`
+  words it.
+* At a file: `file` and `file_notes` for notes about it, `edits` for two sessions that edit it.
+* `predictions` judges the prediction of an attempt by the outcome of a command.
+* `ledger` records every line that was told, and whether it was used; `told_lines` lists them.
+* `hook_answers` answers the hooks of a session that works; `ops` has the operations.
+"""

@@ -6,10 +6,10 @@
   `session` (the session of hints and its change log).
 * History: `recording`, `history`, `transcripts` (backfill and replay of earlier sessions).
 * Notes: `memories`, `memory_upkeep`, `memory_transfer`, `note_import`, and the `journal` of attempts.
-* What outcomes teach: `learning` (facts, learned hints, credit).
-* What agents are told: `inject` and `session_start` (at a session's start), `hook_answers` (while it works),
-  `assemble` (about a prompt), `explain` (why), `told_lines` (the ledger of it).
+* Across rooms: `assemble` (notes, hints and facts for a question), `explain` (why something is found or told).
 * `upkeep`: PRIMARY's background work. `owned_files`: deletion and restore without a server.
 
-Hooks load `session_start`, `visibility` and `freshness`: these import only the standard library.
+What outcomes teach is in `nudge.learning`, what agents are told in `nudge.telling`.
+
+Hooks load `visibility` and `freshness`: these import only the standard library.
 """

@@ -26,11 +26,11 @@ from nudge import limits, transfer_files
 from nudge.clock import boot_seconds
 from nudge.errors import INVALID_PARAMS, METHOD_NOT_FOUND, WIRE_REASONS, Invalid, NudgeError, StorageFailed, Unavailable
 from nudge.hints.model import Decision, Hint, Identity, hide_secrets
-from nudge.history.edits import Edits
-from nudge.history.ledger import Ledger
 from nudge.learning.facts import Facts
 from nudge.storage.changelog import ChangeLog, LogGone
 from nudge.storage.database import Database, StoredAnswer, find_answer, run_once
+from nudge.telling.edits import Edits
+from nudge.telling.ledger import Ledger
 from nudge.usecases.aliases import with_own_names
 from nudge.usecases.call import Call, ClientProcesses, NoParams, Params, Result, SessionActivity, parse_params
 from nudge.usecases.session import Answers, PreviousSession, Session, check_fingerprint

@@ -13,17 +13,17 @@ from pydantic import Field
 from nudge import limits
 from nudge.hints.fields import search_text
 from nudge.history import projects
-from nudge.history.digest_lines import hint_value_text, reason_text, short_name
-from nudge.history.ledger import Line
-from nudge.learning import table
+from nudge.learning import store as fact_store
 from nudge.memories.note import ATTEMPT
 from nudge.telling.common_words import weight_of
+from nudge.telling.ledger import Line
+from nudge.telling.prompt_notes import best_notes, note_line
+from nudge.telling.start_rows import hint_origin
+from nudge.telling.wording import hint_value_text, reason_text, short_name
 from nudge.usecases.app import App
 from nudge.usecases.call import Call, InContext, Result, Text
 from nudge.usecases.memories import note_filter
 from nudge.usecases.memory_models import Filters
-from nudge.usecases.prompt_notes import best_notes, note_line
-from nudge.usecases.session_start import hint_origin
 from nudge.usecases.visibility import visible_to
 from nudge.words import split_words, stem
 
@@ -141,7 +141,7 @@ def _facts(connection: sqlite3.Connection, prompt: str, project: str | None, lim
     project = projects.find(connection, project)
     if project is None:
         return []
-    facts = [fact for _, fact in table.load(connection, project).listed(project, now) if fact.is_confirmed]
+    facts = [fact for _, fact in fact_store.load(connection, project).listed(project, now) if fact.is_confirmed]
     about = [(_count_shared(prompt, f"{fact.subject} {fact.answer}"), fact) for fact in facts]
     best = sorted((one for one in about if one[0]), key=lambda one: -one[0])[:limit]
     return [

@@ -20,7 +20,7 @@ from nudge.hints.model import Hint
 from nudge.hints.scope import Verdict
 from nudge.history import projects, views
 from nudge.history.search import correct_query, explain_observations
-from nudge.learning import table
+from nudge.learning import store as fact_store
 from nudge.memories import explain as explaining
 from nudge.memories import store as notes
 from nudge.memories.explain import INVALID_ARGUMENT, NOT_FOUND, NoteExplanation, error
@@ -135,7 +135,7 @@ class _ExplainedFact:
 
 
 def _load_facts(connection: sqlite3.Connection, project: str | None, now: float) -> Iterator[_ExplainedFact]:
-    learned = table.load(connection, project)
+    learned = fact_store.load(connection, project)
     for name, fact in learned.listed(project, now):
         seen = (fact.timestamp, fact.latest.success_id)
         yield _ExplainedFact(name, fact.subject, fact.answer, fact.cure.error, len(fact.support), *seen)

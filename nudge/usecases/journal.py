@@ -24,7 +24,7 @@ from nudge.memories.attempts import (
 from nudge.memories.journal import AttemptFilter
 from nudge.memories.note import GLOBAL, Draft, Lifetimes, parse_time, rfc3339
 from nudge.security.secrets import find_secret
-from nudge.usecases import session_start
+from nudge.telling import start_rows
 from nudge.usecases.app import App
 from nudge.usecases.call import ANONYMOUS, Call, NoParams, session_of
 from nudge.usecases.memories import Origin, fitting, lifetimes_of, refuse_hidden
@@ -268,7 +268,7 @@ def _orphans_here(app: App, connection: sqlite3.Connection, namespace: str, sess
 def _is_owner_gone(app: App, connection: sqlite3.Connection, attempt: Attempt) -> bool:
     """Whether the session that owns an attempt has ended or is silent."""
     last_seen = app.activity.last_seen(attempt.session)
-    return session_start.is_session_gone(connection, attempt.session, attempt.note.updated_at, app.now(), last_seen)
+    return start_rows.is_session_gone(connection, attempt.session, attempt.note.updated_at, app.now(), last_seen)
 
 
 @dataclass(frozen=True, slots=True)

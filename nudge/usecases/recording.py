@@ -13,7 +13,8 @@ from nudge.errors import Invalid
 from nudge.history import store
 from nudge.history.redact import redact_event
 from nudge.history.sessions import close_silent_sessions
-from nudge.usecases import hook_answers, learning
+from nudge.learning import ops as learning
+from nudge.telling import hook_answers
 from nudge.usecases.app import App
 from nudge.usecases.call import Call, Params, Result
 

@@ -16,12 +16,13 @@ from typing import Any
 from nudge import __version__
 from nudge.errors import Invalid, NudgeError
 from nudge.history import store
-from nudge.history.digest import Digest
-from nudge.history.ledger import Line
 from nudge.history.redact import redact_event
 from nudge.storage import spool
 from nudge.storage.sqlite import STATEMENT_ERRORS
-from nudge.usecases import hook_answers, inject
+from nudge.telling import hook_answers
+from nudge.telling import ops as inject
+from nudge.telling.ledger import Line
+from nudge.telling.start import Digest
 from nudge.usecases.app import App, LoopTurns
 from nudge.usecases.call import Call
 

@@ -16,11 +16,12 @@ from nudge.errors import HandingOver, NudgeError
 from nudge.history.observations import RETENTION_DAYS
 from nudge.history.purge import sweep_observations
 from nudge.history.sessions import close_silent_sessions
-from nudge.learning import table
+from nudge.learning import store as fact_store
 from nudge.memories import retrieval
 from nudge.storage import database_files, spool
 from nudge.storage.database import Database
-from nudge.usecases import hook_answers, memory_upkeep, spool_drain
+from nudge.telling import hook_answers
+from nudge.usecases import memory_upkeep, spool_drain
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
 
@@ -97,7 +98,7 @@ class Upkeep:
                     next_sweep = boot_seconds() + _SWEEP_INTERVAL
                     await self._retention.sweep(self._app.now())
                     await memory_upkeep.gc(self._app, memory_upkeep.NoMemoryParams(), Call())
-                    await self._database.write(lambda connection: table.delete_old(connection, self._app.now()))
+                    await self._database.write(lambda connection: fact_store.delete_old(connection, self._app.now()))
                 problem = None
             except HandingOver:
                 return

@@ -17,8 +17,8 @@ from typing import Any
 from nudge.memories import store
 from nudge.memories.note import Draft, Lifetimes
 from nudge.storage import migrations
-from nudge.usecases.file_notes import lines_for_files
-from nudge.usecases.prompt_notes import lines_about
+from nudge.telling.file_notes import lines_for_files
+from nudge.telling.prompt_notes import lines_about
 from nudge.words import split_words, stem
 from tests.bench.report import Row
 from tests.harness import Machine

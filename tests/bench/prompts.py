@@ -23,7 +23,7 @@ from typing import Any
 from nudge.memories import store
 from nudge.memories.note import Draft, Lifetimes
 from nudge.memories.store import NoteFilter
-from nudge.usecases.prompt_notes import RelevantNote, relevant_notes
+from nudge.telling.prompt_notes import RelevantNote, relevant_notes
 from tests.bench.report import Row
 from tests.bench.retrieval import STORE_SIZE, Question, filled, questions
 from tests.harness import Machine

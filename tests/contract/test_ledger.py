@@ -8,7 +8,7 @@ from contextlib import closing
 from itertools import islice
 from typing import Any
 
-from nudge.history import ledger
+from nudge.telling import ledger
 from tests.contract.test_telling import decide, in_time, prompted, record
 from tests.harness import Machine, eventually
 

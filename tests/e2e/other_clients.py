@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from nudge.history.ledger import HEADER
+from nudge.telling.ledger import HEADER
 from tests.e2e import learning
 from tests.e2e.clients import Desk
 from tests.e2e.stub_model import LAST_WORDS, Call, StubModel

@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 
 from nudge import __version__, hook, limits, locks, paths
-from nudge.history.digest import Digest
 from nudge.ipc import endpoint, spawn
 from nudge.storage import spool
+from nudge.telling.start import Digest
 from tests.harness import TIMEOUT
 from tests.unit.history.payloads import CLAUDE_CODE, CODEX, GEMINI, OPENCODE, bash, extract, failure, payload, tool
 from tests.unit.ipc.primaries import Answer, FakePrimary, error, line, result
@@ -71,14 +71,14 @@ def waiting(monkeypatch: pytest.MonkeyPatch) -> Waiting:
 def offline(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     """What is asked of the look that a hook takes on its own; it says `OFFLINE`."""
     asked: list[tuple[Any, ...]] = []
-    stand_in = ModuleType("nudge.usecases.session_start")
+    stand_in = ModuleType("nudge.telling.offline")
 
     def offline(environ: Any, context: Any, session_id: str, source: str) -> Digest:
         asked.append((environ["NUDGE_RUNTIME_DIR"], context.cwd, session_id, source))
         return Digest("OFFLINE\n", [{"id": 7}])
 
     stand_in.build_offline_digest = offline  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "nudge.usecases.session_start", stand_in)
+    monkeypatch.setitem(sys.modules, "nudge.telling.offline", stand_in)
     return asked
 
 
@@ -522,7 +522,7 @@ def test_a_failing_injection_does_not_fail_the_hook(
     run: Run, runtime: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Whatever is the matter with the database, or with the installation."""
-    monkeypatch.setitem(sys.modules, "nudge.usecases.session_start", ModuleType("nudge.usecases.session_start"))
+    monkeypatch.setitem(sys.modules, "nudge.telling.offline", ModuleType("nudge.telling.offline"))
     assert run(START) == 0
     out, err = capsys.readouterr()
     assert out == "" and "no context for this session (internal error)" in err and len(spooled(runtime)) == 1

@@ -8,7 +8,7 @@ import sqlite3
 import pytest
 
 from nudge import limits
-from nudge.learning import table
+from nudge.learning import store
 from nudge.learning.broken_tests import FailedTest, broken_tests_text, covers_test, find_failed, is_edited
 from nudge.learning.facts import Changes, Facts
 from nudge.learning.outcome import Outcome
@@ -344,11 +344,11 @@ def test_the_latest_reason_is_told_at_the_start_unless_it_is_an_assertion() -> N
     migrate(connection)
     known = broken_in("s1")
     reason = 'OSError: no "route"'
-    table.store(connection, learn(known, "s2", failed(identity=8, reason="KeyError: 1"), NOW - DAY))
-    table.store(connection, learn(known, "s3", failed(identity=9, reason=reason)))
+    store.store(connection, learn(known, "s2", failed(identity=8, reason="KeyError: 1"), NOW - DAY))
+    store.store(connection, learn(known, "s3", failed(identity=9, reason=reason)))
     told = rf'known to fail here: "{NAME}" ("OSError: no \"route\"")'
     assert at_start(known) == [f"{told} (failed in 3 earlier sessions, just now #9)"]
-    assert at_start(table.load(connection)) == [f"{told} (failed in 2 earlier sessions, just now #9)"]
+    assert at_start(store.load(connection)) == [f"{told} (failed in 2 earlier sessions, just now #9)"]
     for reason in ("AssertionError: a", "assert 1 == 2", "ValueError: [REDACTED:token]"):
         learn(known, "s4", failed(identity=10, reason=reason))
         assert at_start(known) == [f'known to fail here: "{NAME}" (failed in 4 earlier sessions, just now #10)']
@@ -412,12 +412,12 @@ def test_the_table_keeps_them() -> None:
     known = Facts()
     for session in ("s1", "s2"):
         for identity in (3, 4):
-            table.store(connection, learn(known, session, failed(identity=identity)))
-    loaded = table.load(connection)
+            store.store(connection, learn(known, session, failed(identity=identity)))
+    loaded = store.load(connection)
     assert [(project, len(test.sessions)) for project, test in loaded.tests.list_frequent()] == [(PROJECT, 2)]
     assert told(loaded, "s3", failed()) is not None
-    table.store(connection, learn(known, "s4", Outcome("pytest")))
-    assert table.load(connection).tests.list_frequent() == []
+    store.store(connection, learn(known, "s4", Outcome("pytest")))
+    assert store.load(connection).tests.list_frequent() == []
     connection.close()
 
 
@@ -429,8 +429,8 @@ def test_other_runners_are_known_by_their_reports() -> None:
         "npm test", "FAIL src/a.test.js\nExit code 1\nFAIL src/a.test.js\n  ● cart › adds\n\nTests: 1 failed", 1, 7
     )
     for session in ("s1", "s2"):
-        table.store(connection, learn(Facts(), session, report))
-    loaded = table.load(connection)
+        store.store(connection, learn(Facts(), session, report))
+    loaded = store.load(connection)
     assert told(loaded, "s3", report) == '"src/a.test.js › cart › adds" failed in 2 earlier sessions too, just now #7'
     for command, is_forgotten in (("pytest", False), ("npx jest src/b.test.js", False), ("npx jest", True)):
         passed = learn(loaded, "s4", Outcome(command))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from nudge import limits
-from nudge.learning import table
+from nudge.learning import store
 from nudge.learning.fact import Fact
 from nudge.learning.facts import Changes, Facts
 from nudge.learning.outcome import Outcome, analyse
@@ -134,14 +134,14 @@ def test_the_tables_keep_them(connection: sqlite3.Connection) -> None:
     """With all that they are matched by and their evidence; what is withdrawn is deleted."""
     known = Facts()
     for changes in learn(known, "s1", BROKEN, replace(WORKING, branch="main")):
-        table.store(connection, changes)
-    loaded = table.load(connection)
+        store.store(connection, changes)
+    loaded = store.load(connection)
     (fact,), (stored,) = known.of(PROJECT, NOW), loaded.of(PROJECT, NOW)
     assert stored == fact and stored.latest.exit_codes == (1, 0) and stored.latest.branch == "main"
     assert "pytest" in told(loaded, "s2")
     for changes in learn(loaded, "s3", replace(BROKEN, printed="", exit_code=0)):
-        table.store(connection, changes)
-    assert table.load(connection).of(PROJECT, NOW) == []
+        store.store(connection, changes)
+    assert store.load(connection).of(PROJECT, NOW) == []
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_facts_of_earlier_versions_are_told(
     """They had no details: what they do not say is read from their texts."""
     row = (PROJECT, kind, subject, subject.split(" ")[0], error, answer, "s1", 1, 2, int(NOW))
     connection.execute("INSERT INTO facts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '{}')", row)
-    loaded = table.load(connection)
+    loaded = store.load(connection)
     (fact,) = loaded.of(PROJECT, NOW)
     assert isinstance(fact, Fact) and (fact.subject, fact.answer) == (subject, answer)
 
@@ -171,7 +171,7 @@ def test_an_old_path_is_still_known(connection: sqlite3.Connection, tmp_path: Pa
     row = (PROJECT, "path", "docs/a.md", "cat", "cat: docs/a.md: No such file", "docs/b.md", "s1", 1, 2, int(NOW))
     connection.execute("INSERT INTO facts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '{}')", row)
     failed = Outcome("cat docs/a.md", "cat: docs/a.md: No such file or directory", 1, 3, str(tmp_path), str(tmp_path))
-    assert '"docs/b.md"' in told(table.load(connection), "s2", failed)
+    assert '"docs/b.md"' in told(store.load(connection), "s2", failed)
 
 
 def test_a_long_error_is_read_as_far_as_hooks_send_it() -> None:

@@ -8,7 +8,7 @@ from itertools import count
 import pytest
 
 from nudge.history import store
-from nudge.learning import table
+from nudge.learning import store as fact_store
 from nudge.learning.facts import Facts
 from nudge.learning.outcome import Outcome
 from nudge.storage import migrations
@@ -112,4 +112,4 @@ def test_an_answer_that_never_ran_is_forgotten(kind: str, answer: str, kept: lis
             (kind, answer, NOW),
         )
         migrations.migrate(connection)
-        assert [fact.answer for _, fact in table.load(connection).listed("app", NOW)] == kept
+        assert [fact.answer for _, fact in fact_store.load(connection).listed("app", NOW)] == kept

@@ -13,7 +13,7 @@ from nudge.memories.note import Draft, Lifetimes
 from nudge.memories.store import NoteFilter
 from nudge.storage import migrations
 from nudge.telling.prompt import parse_prompt, relevance
-from nudge.usecases.prompt_notes import deciding_text, lines_about, relevant_notes
+from nudge.telling.prompt_notes import deciding_text, lines_about, relevant_notes
 from tests.unit.memories.stored import LIFETIMES, NOW
 
 

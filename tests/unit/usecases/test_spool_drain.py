@@ -13,11 +13,13 @@ import pytest
 from nudge import __version__
 from nudge.clock import boot_seconds
 from nudge.config import Settings
+from nudge.learning import ops as learning
 from nudge.learning.facts import Facts
 from nudge.server.operations import OPERATIONS
 from nudge.storage import spool
 from nudge.storage.database import Database
-from nudge.usecases import hook_answers, learning, spool_drain
+from nudge.telling import hook_answers
+from nudge.usecases import spool_drain
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
 from nudge.usecases.session import open_in_memory

@@ -20,10 +20,10 @@ from nudge.errors import StorageFailed
 from nudge.history import store
 from nudge.server.operations import OPERATIONS
 from nudge.storage.database import Database
+from nudge.telling.offline import build_offline_digest
 from nudge.usecases.app import App
 from nudge.usecases.call import Call, EnvNeeded
 from nudge.usecases.session import Session, open_session
-from nudge.usecases.session_start import build_offline_digest
 
 HERE = {"repo": "git:org/api", "cwd": "/code/api", "os": "linux"}
 SCOPE = {"repo": "git:org/api"}
@@ -359,7 +359,7 @@ def test_a_look_that_takes_too_long(machine: Machine, monkeypatch: pytest.Monkey
     machine.event("make build")
     machine.hint("test")
     monkeypatch.setattr(limits, "OFFLINE_READ_TIMEOUT", -1.0)
-    monkeypatch.setattr("nudge.usecases.session_start._STEPS_PER_CHECK", 1)
+    monkeypatch.setattr("nudge.telling.offline._STEPS_PER_CHECK", 1)
     text = machine.told()
     assert "api/test" in text and "make build" not in text
 
@@ -394,7 +394,7 @@ def test_what_a_hook_pays_for(machine: Machine) -> None:
     machine.hint("test")
     machine.event("make build")
     script = (
-        "import sys; from nudge.usecases.session_start import build_offline_digest\n"
+        "import sys; from nudge.telling.offline import build_offline_digest\n"
         f"text = build_offline_digest({machine.environ!r}, {HERE!r}, 'new', 'startup').text\n"
         "assert 'make build' in text and 'api/test' in text\n"
         "print(*sys.modules)"

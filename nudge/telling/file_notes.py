@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nudge import limits
-from nudge.history.ledger import Line
 from nudge.history.observations import FILE_TYPES
 from nudge.memories.note import Note
-from nudge.memories.store import find_winners, get_many, placeholders
+from nudge.memories.store import SqlConnection, find_winners, get_many, placeholders
 from nudge.note_files import relative_to
 from nudge.telling.file import TOLD_KINDS, Candidate, choose, possible_names
-from nudge.usecases.prompt_notes import is_of_branch, note_text_line
+from nudge.telling.ledger import Line
+from nudge.telling.prompt_notes import is_of_branch, note_text_line
 
 _READ = 50  # rows of the index for one file
 
@@ -31,7 +30,7 @@ def files_of(event: Mapping[str, Any]) -> list[str]:
 
 
 def lines_for_files(
-    connection: sqlite3.Connection,
+    connection: SqlConnection,
     paths: Sequence[str],
     namespace: str | None,
     branch: str | None,
@@ -55,7 +54,7 @@ def lines_for_files(
     ]
 
 
-def _indexed(connection: sqlite3.Connection, path: str) -> dict[int, bool]:
+def _indexed(connection: SqlConnection, path: str) -> dict[int, bool]:
     """The notes about a file, each with whether the file was given for it; the newest notes when there are many."""
     names = possible_names(path)
     rows = connection.execute(
@@ -67,7 +66,7 @@ def _indexed(connection: sqlite3.Connection, path: str) -> dict[int, bool]:
     return {note_id: bool(is_given) for note_id, is_given in rows}
 
 
-def _holding(connection: sqlite3.Connection, ids: Sequence[int], now: float) -> dict[int, Note]:
+def _holding(connection: SqlConnection, ids: Sequence[int], now: float) -> dict[int, Note]:
     """The notes that hold now, by the id of the note that was found."""
     if not ids:
         return {}

@@ -19,7 +19,7 @@ from nudge.errors import Conflict
 from nudge.history import store
 from nudge.server.operations import OPERATIONS
 from nudge.storage.database import Database
-from nudge.usecases import hook_answers
+from nudge.telling import hook_answers
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
 from nudge.usecases.session import open_in_memory

@@ -12,9 +12,10 @@ from pydantic import Field
 from nudge import limits
 from nudge.core.visibility import Visibility
 from nudge.errors import NotFound
-from nudge.history import ledger, projects
+from nudge.history import projects
 from nudge.history.observations import COMMAND_TYPES, RETENTION_DAYS
 from nudge.history.purge import DAY
+from nudge.telling import ledger
 from nudge.usecases.app import App
 from nudge.usecases.call import Call, InContext, Project, Result, Text
 from nudge.usecases.visibility import visible_to

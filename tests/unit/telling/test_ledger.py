@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from nudge.history import ledger, store
-from nudge.history.ledger import COMMAND, FILE, IDENTITY, Ledger, Line
+from nudge.history import store
 from nudge.history.purge import Conditions, purge_observations
 from nudge.storage import migrations
 from nudge.storage.sqlite import match_texts
+from nudge.telling import ledger
+from nudge.telling.ledger import COMMAND, FILE, IDENTITY, Ledger, Line
 
 NOW = 1_800_000_000.0
 FAILED = "Exit code 1\nFAILED tests/test_io.py::test_links - AssertionError"

@@ -14,7 +14,7 @@ from nudge.memories import journal
 from nudge.memories import store as notes
 from nudge.memories.attempts import Plan
 from nudge.memories.note import Draft, Lifetimes
-from nudge.usecases.session_start import attempts_at_start, start_notes
+from nudge.telling.start_rows import attempts_at_start, start_notes
 from tests.unit.history.stored import NOW, empty, event
 
 REPO = "github.com/acme/api"

@@ -18,23 +18,24 @@ from nudge import limits
 from nudge.clock import boot_seconds
 from nudge.context import Context
 from nudge.errors import NudgeError
-from nudge.history import edits, ledger, views
-from nudge.history.digest_lines import RESOLVE_OR_ABANDON, expectation_text
-from nudge.history.ledger import HEADER, IDENTITY, Ledger, Line
-from nudge.history.predictions import judge
+from nudge.history import views
 from nudge.history.redact import PRIVATE
+from nudge.learning import ops as learning
 from nudge.learning.facts import Changes, Facts
 from nudge.memories import journal
 from nudge.memories.attempts import CONFIRMED, FALSIFIED, Attempt, ObservedOutcome, Resolution
 from nudge.storage.database import Database
+from nudge.telling import edits, ledger
+from nudge.telling.file_notes import files_of, lines_for_files
+from nudge.telling.ledger import HEADER, IDENTITY, Ledger, Line
+from nudge.telling.predictions import judge
+from nudge.telling.prompt_notes import fitting_lines, lines_about
+from nudge.telling.wording import RESOLVE_OR_ABANDON, expectation_text
 from nudge.text import quote
-from nudge.usecases import learning
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
-from nudge.usecases.file_notes import files_of, lines_for_files
 from nudge.usecases.journal import count_action
 from nudge.usecases.memories import lifetimes_of
-from nudge.usecases.prompt_notes import fitting_lines, lines_about
 
 _ATTEMPT = "attempt"  # the kind of a line
 _SILENT, _AUTO = "0", "auto"  # values of the setting `journal`

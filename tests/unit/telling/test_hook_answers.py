@@ -11,10 +11,10 @@ import pytest
 
 from nudge.clock import boot_seconds
 from nudge.config import Settings
-from nudge.learning import table
+from nudge.learning import store
 from nudge.server.operations import OPERATIONS
 from nudge.storage.database import Database
-from nudge.usecases import hook_answers
+from nudge.telling import hook_answers
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
 from nudge.usecases.session import open_in_memory
@@ -87,7 +87,7 @@ def test_what_an_answered_failure_teaches_is_stored_after_the_answer(app: App) -
         assert await _record(app, "command_error", "pytest", "s3", missing)
         await _record(app, "command", "tools/pytest", "s3", {"exit_code": 0})
         await asyncio.gather(*app._background)
-        stored = await app.read(table.load)
+        stored = await app.read(store.load)
         answers = [(fact.subject, fact.answer) for _, fact in stored.listed(None, app.now())]
         assert answers == [("pytest", ".venv/bin/pytest"), ("pytest", "tools/pytest")]
 

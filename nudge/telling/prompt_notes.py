@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from nudge import limits
 from nudge.clock import ago
-from nudge.history.digest_lines import short_name
-from nudge.history.ledger import HEADER, IDENTITY, Line
 from nudge.memories import ranking
 from nudge.memories.attempts import DOMAINS, LESSON
 from nudge.memories.note import ATTEMPT, GLOBAL, Note
-from nudge.memories.store import NoteFilter, find_winners
+from nudge.memories.store import NoteFilter, SqlConnection, find_winners
 from nudge.passages import split_passages
+from nudge.telling.ledger import HEADER, IDENTITY, Line
 from nudge.telling.prompt import Part, parse_prompt, relevance, search_words
+from nudge.telling.wording import short_name
 from nudge.text import quote, quote_name, quote_titled
 from nudge.words import content_words, split_words, stem
 
@@ -38,7 +37,7 @@ class RelevantNote:
 
 
 def lines_about(
-    connection: sqlite3.Connection, prompt: str, namespace: str | None, branch: str | None, now: float
+    connection: SqlConnection, prompt: str, namespace: str | None, branch: str | None, now: float
 ) -> list[Line]:
     """The few notes that a prompt is about, of the namespace and global ones. Of attempts, only those that were
     resolved. `branch` is where the session is."""
@@ -64,7 +63,7 @@ def fitting_lines(lines: Sequence[Line]) -> list[Line]:
 
 
 def relevant_notes(
-    connection: sqlite3.Connection, prompt: str, where: NoteFilter, branch: str | None, now: float
+    connection: SqlConnection, prompt: str, where: NoteFilter, branch: str | None, now: float
 ) -> list[RelevantNote]:
     """The notes that a prompt, or a sentence of it, is about, best first. A note that was resolved in favor of another
     is not among them: the other one takes its place, since the prompt may be about to repeat it. Nor is one that was
@@ -81,7 +80,7 @@ def relevant_notes(
 
 
 def best_notes(
-    connection: sqlite3.Connection, question: str, where: NoteFilter, limit: int, now: float
+    connection: SqlConnection, question: str, where: NoteFilter, limit: int, now: float
 ) -> list[RelevantNote]:
     """The notes that recall finds for a question, in its order. A note that was resolved in favor of another is
     replaced by that one."""
@@ -96,7 +95,7 @@ def best_notes(
 
 
 def _without_losers(
-    connection: sqlite3.Connection, found: dict[int, RelevantNote], where: NoteFilter, now: float
+    connection: SqlConnection, found: dict[int, RelevantNote], where: NoteFilter, now: float
 ) -> list[RelevantNote]:
     """The notes, without those that were resolved in favor of another one, which takes their place."""
     for note_id, winner in find_winners(connection, found, now).items():

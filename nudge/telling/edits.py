@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from nudge import limits
 from nudge.clock import ago
 from nudge.history.event import UNKNOWN_CLIENT, client_label, placeholders
-from nudge.history.ledger import EDIT, FILE, Line
 from nudge.history.observations import FILE_CHANGES
+from nudge.telling.ledger import EDIT, FILE, Line
 from nudge.text import quote_name
 
 TYPE_CHECKING = False

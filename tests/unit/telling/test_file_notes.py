@@ -12,7 +12,7 @@ import pytest
 from nudge.memories import archive, store
 from nudge.memories.note import Draft, Lifetimes, parse_draft
 from nudge.storage import migrations
-from nudge.usecases.file_notes import files_of, lines_for_files
+from nudge.telling.file_notes import files_of, lines_for_files
 
 NOW = 1_800_000_000.0
 REPO = "github.com/acme/api"

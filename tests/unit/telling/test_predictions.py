@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nudge.history.predictions import judge
+from nudge.telling.predictions import judge
 
 TOKEN = "[REDACTED:github-token]"
 

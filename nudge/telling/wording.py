@@ -11,10 +11,10 @@ import re
 from nudge import limits
 from nudge.clock import ago, last_time
 from nudge.history.event import client_label
-from nudge.history.hint_selection import GUESSED, SCANNED
-from nudge.history.ledger import COMMAND, FILE, IDENTITY, Line
 from nudge.learning.cures import PATH
 from nudge.scoring import half_life
+from nudge.telling.hint_selection import GUESSED, SCANNED
+from nudge.telling.ledger import COMMAND, FILE, IDENTITY, Line
 from nudge.text import cut_at_sentence, quote, quote_lines, quote_name, quote_titled, single_line
 
 TYPE_CHECKING = False
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
-    from nudge.history.ledger import Uses
     from nudge.history.sessions import Place, SessionRow
     from nudge.learning.broken_tests import BrokenTest
     from nudge.learning.fact import Fact
+    from nudge.telling.ledger import Uses
 
 _SOURCE_LINE = re.compile(r"[\w.@+~/-]+:\d+")  # what scan sets as a reason: `Makefile:3`
 

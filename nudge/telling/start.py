@@ -12,8 +12,12 @@ from contextlib import suppress
 from nudge import limits
 from nudge.core.visibility import EVERYTHING, Visibility
 from nudge.errors import Invalid
-from nudge.history import hint_selection, ledger, projects
-from nudge.history.digest_lines import (
+from nudge.history import projects
+from nudge.history.sessions import Place, latest_sessions, own_session
+from nudge.learning import store
+from nudge.learning.broken_tests import broken_tests_text
+from nudge.telling import hint_selection, ledger
+from nudge.telling.wording import (
     attempt_line,
     ended_line,
     ended_text,
@@ -28,21 +32,18 @@ from nudge.history.digest_lines import (
     test_name,
     tests_line,
 )
-from nudge.history.sessions import Place, latest_sessions, own_session
-from nudge.learning import table
-from nudge.learning.broken_tests import broken_tests_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
-    from nudge.history.digest_lines import DigestLine
     from nudge.history.event import SqlConnection
-    from nudge.history.ledger import Line
     from nudge.history.sessions import SessionRow
     from nudge.learning.broken_tests import BrokenTest
     from nudge.learning.fact import Fact
+    from nudge.telling.ledger import Line
+    from nudge.telling.wording import DigestLine
 
 STARTUP = "startup"
 CONTINUED = ("resume", "compact")
@@ -172,7 +173,7 @@ def _known_section(
         def count_told(subject: str) -> int:
             return ledger.count_told_sessions(connection, project, fact_name(subject))
 
-        stored = table.load(connection, project)
+        stored = store.load(connection, project)
         learned = stored.at_start(project, now, place.cwd, count_told, place.branch)
         broken = stored.tests.at_start(project, now)
         hints = hint_selection.keep_runnable(hints, stored.invocations(project, now), place.cwd, now)

@@ -8,8 +8,12 @@ from typing import Any
 
 import pytest
 
-from nudge.history import hint_selection, store
-from nudge.history.hint_selection import (
+from nudge.history import store
+from nudge.learning.fact import Fact
+from nudge.learning.facts import Facts
+from nudge.learning.outcome import Outcome
+from nudge.telling import hint_selection
+from nudge.telling.hint_selection import (
     GUESSED,
     LEARNED,
     SCANNED,
@@ -19,9 +23,6 @@ from nudge.history.hint_selection import (
     drop_unused,
     keep_runnable,
 )
-from nudge.learning.fact import Fact
-from nudge.learning.facts import Facts
-from nudge.learning.outcome import Outcome
 from tests.unit.history.stored import DAY, NOW, empty, event
 
 PROJECT = "app"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from nudge import limits
-from nudge.history.edits import Edits
+from nudge.telling.edits import Edits
 
 NOW = 1_800_000_000.0
 

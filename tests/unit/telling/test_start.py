@@ -11,10 +11,10 @@ import pytest
 
 from nudge import limits
 from nudge.core.visibility import Visibility
-from nudge.history import digest, ledger
-from nudge.history.digest import Digest
 from nudge.history.sessions import Place
 from nudge.storage import migrations
+from nudge.telling import ledger, start
+from nudge.telling.start import Digest
 
 NOW = 1_790_000_000
 HOUR, DAY = 3_600, 86_400
@@ -88,7 +88,7 @@ class History:
 
     def digest(self, **asked: Any) -> Digest:
         usual: dict[str, Any] = {"project": "api", "session_id": "new", "now": NOW, "source": "startup", "hints": []}
-        return digest.build(self.connection, **{**usual, **asked})
+        return start.build(self.connection, **{**usual, **asked})
 
 
 @pytest.fixture
@@ -193,7 +193,7 @@ def test_an_open_attempt_comes_first(history: History) -> None:
 
 def test_hints_alone() -> None:
     """Where there is no history to look into, the hints are told."""
-    made = digest.build(None, project="api", session_id=None, now=NOW, source="startup", hints=[HINT])
+    made = start.build(None, project="api", session_id=None, now=NOW, source="startup", hints=[HINT])
     assert lines(made) == ['- api/test: "pytest -q" ("from the README")']
 
 

@@ -1,39 +1,27 @@
-"""What a session is told at its start: the digest without a server, and the parts that the server's `inject` shares.
+"""The stored rows that a session's start may be told of: hints, notes and attempts, as `start.build` takes them.
 
-Clients fire SessionStart before they start their servers, so the hook builds the digest itself, from a read-only look
-at the database and the change log. Hooks load this module: only the standard library is imported at its top. Reading
-hints takes expensive imports, which are late and left out when there are no hints; a query that takes too long is
-interrupted.
+Hooks load this module: only the standard library is imported.
 """
 
 from __future__ import annotations
 
-import gc
-import os
-import sqlite3
-import time
-from contextlib import closing, contextmanager
-
-from nudge import config, limits, paths
+from nudge import limits
 from nudge.context import Context, project_of
 from nudge.core.visibility import EVERYTHING, Visibility
-from nudge.errors import NudgeError
-from nudge.history import digest, hint_selection, ledger, views
-from nudge.history.digest import CONTINUED, Digest
+from nudge.history import views
 from nudge.history.sessions import Place
-from nudge.storage.sqlite import STATEMENT_ERRORS, open_readonly
-from nudge.usecases.visibility import visible_here
+from nudge.telling import hint_selection
+from nudge.telling.start import CONTINUED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
-    from nudge.config import Settings
+    from nudge.history.event import SqlConnection
 
     LastSeen = Callable[[str], float | None]
 
-_STEPS_PER_CHECK = 1_000  # instructions of SQLite between two checks of the time
 _NOTE_KINDS = ("decision", "lesson")
 _OPEN_ATTEMPTS = (
     "SELECT id, title, json_extract(metadata, '$.hypothesis'), json_extract(metadata, '$.prediction'),"
@@ -42,70 +30,10 @@ _OPEN_ATTEMPTS = (
 )
 
 
-# The digest without a server
-
-
-def build_offline_digest(
-    environ: Mapping[str, str], context: Context | dict[str, Any], session_id: str | None, source: str | None
-) -> Digest:
-    """Build the digest that a server would give, from the files on the disk. Writes nothing."""
-    context = context if isinstance(context, Context) else Context.parse(context)
-    settings = config.load(environ)
-    if ledger.is_silent(settings.tell):
-        return Digest("", [])
-    hints = _hints(environ, settings, context)
-    visible = visible_here(context, environ)
-    options = digest_options(context, visible, session_id, source or digest.STARTUP, time.time())
-    try:
-        with closing(open_readonly(config.database_file(environ))) as connection:
-            _limit_time(connection)
-            result = digest.build(connection, hints=hints, **stored_lines(connection, options), **options)
-            result.is_shadow = ledger.is_shadow_in_history(connection, settings.tell, session_id or "")
-    except (*STATEMENT_ERRORS, NudgeError):
-        result = digest.build(None, hints=hints, **options)
-        result.is_shadow = ledger.is_shadow(settings.tell, session_id or "")
-    return result
-
-
-def _limit_time(connection: sqlite3.Connection) -> None:
-    until = time.monotonic() + limits.OFFLINE_READ_TIMEOUT
-    connection.set_progress_handler(lambda: time.monotonic() > until, _STEPS_PER_CHECK)
-
-
-def _hints(environ: Mapping[str, str], settings: Settings, context: Context) -> list[dict[str, Any]]:
-    """The hints of the change log that are eligible in the context; none of a log that is too large to read in time."""
-    directory = paths.runtime_dir(environ)
-    try:
-        if os.path.getsize(os.path.join(directory, paths.CHANGE_LOG)) > limits.OFFLINE_LOG_BYTES:
-            return []
-        from nudge.usecases.freshness import mark_stale
-        from nudge.usecases.session import read_eligible_hints
-
-        with _gc_disabled():
-            return hint_rows(mark_stale(read_eligible_hints(directory, settings, context, environ), context.cwd))
-    except (OSError, NudgeError):
-        return []
-
-
-@contextmanager
-def _gc_disabled() -> Iterator[None]:
-    """Reading a log allocates tens of thousands of objects, none of them garbage: collections double its time."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
-
-
-# Shared with the server
-
-
 def digest_options(
     context: Context, visible: Visibility, session_id: str | None, source: str, now: float
 ) -> dict[str, Any]:
-    """The arguments of `digest.build`, without hints, notes and attempts."""
+    """The arguments of `start.build`, without hints, notes and attempts."""
     return {
         "project": context.project or project_of(context.repo, context.cwd),
         "session_id": session_id,
@@ -117,9 +45,9 @@ def digest_options(
 
 
 def stored_lines(
-    connection: sqlite3.Connection, options: Mapping[str, Any], last_seen: LastSeen = lambda _session: None
+    connection: SqlConnection, options: Mapping[str, Any], last_seen: LastSeen = lambda _session: None
 ) -> dict[str, Any]:
-    """The notes and attempts for `digest.build`. `last_seen` returns when a server last saw a session, for what the
+    """The notes and attempts for `start.build`. `last_seen` returns when a server last saw a session, for what the
     history does not hold."""
     project, now = options["project"], options["now"]
     return {
@@ -131,7 +59,7 @@ def stored_lines(
 
 
 def hint_rows(hits: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The results of a query as `digest.build` takes them: the best of several variants, a secret without its value.
+    """The results of a query as `start.build` takes them: the best of several variants, a secret without its value.
     A hint whose file is not in this clone is left out."""
     from nudge.hints.fields import search_text
 
@@ -168,7 +96,7 @@ def hint_origin(meta: Mapping[str, Any]) -> str | None:
 # Notes and open attempts
 
 
-def start_notes(connection: sqlite3.Connection, namespace: str | None, now: float) -> list[dict[str, Any]]:
+def start_notes(connection: SqlConnection, namespace: str | None, now: float) -> list[dict[str, Any]]:
     """The most important decisions and lessons of a namespace, as rows of id, kind, title, content, updated_at and the
     branch that they were made on; none that was resolved in favor of another, which leaves it a confidence of 0.1. Does
     not touch them: being told must not prolong the life of a wrong note."""
@@ -185,7 +113,7 @@ def start_notes(connection: sqlite3.Connection, namespace: str | None, now: floa
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
-def _open_attempts(connection: sqlite3.Connection, namespace: str | None, session: str | None) -> list[dict[str, Any]]:
+def _open_attempts(connection: SqlConnection, namespace: str | None, session: str | None) -> list[dict[str, Any]]:
     """The open attempts of a repo and of a session, the latest first, as rows of id, goal, hypothesis, prediction,
     session, updated_at and namespace."""
     # Two queries, each with an index of its own: with OR, SQLite would look at every attempt that there ever was.
@@ -198,7 +126,7 @@ def _open_attempts(connection: sqlite3.Connection, namespace: str | None, sessio
 
 
 def is_session_gone(
-    connection: sqlite3.Connection, session: str, updated_at: float, now: float, last_seen: float | None
+    connection: SqlConnection, session: str, updated_at: float, now: float, last_seen: float | None
 ) -> bool:
     """Whether the session that owns an attempt has ended, or was not seen for half an hour. `last_seen` is when a
     server last saw it, None for a session that has ended.
@@ -212,7 +140,7 @@ def is_session_gone(
 
 
 def attempts_at_start(
-    connection: sqlite3.Connection,
+    connection: SqlConnection,
     namespace: str | None,
     session: str | None,
     source: str,

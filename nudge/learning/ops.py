@@ -23,10 +23,9 @@ from nudge.errors import Invalid, NotFound, NudgeError
 from nudge.hints.model import Hint
 from nudge.hints.sync import LEARNED_BY, is_guess
 from nudge.history import projects
-from nudge.history.ledger import IDENTITY, Line, count_told_sessions
 from nudge.history.observations import COMMAND_TYPES, FILE_CHANGES
 from nudge.history.store import add_event_id
-from nudge.learning import table
+from nudge.learning import store
 from nudge.learning.availability import names_clone
 from nudge.learning.broken_tests import TEST, BrokenTest
 from nudge.learning.command import CUT_OFF
@@ -35,6 +34,7 @@ from nudge.learning.facts import Changes, Facts
 from nudge.learning.failures import has_findings
 from nudge.learning.outcome import analyse
 from nudge.storage.database import Database
+from nudge.telling.ledger import IDENTITY, Line, count_told_sessions
 from nudge.usecases.app import App, with_loop_turns
 from nudge.usecases.call import Call, InContext, Params, Project, ProjectName, Result, Text
 from nudge.usecases.freshness import digest_files, named_paths
@@ -74,7 +74,7 @@ class ForgetFactResult(Result):
 async def load_facts(app: App, database: Database) -> Facts:
     """The facts in memory; the first call reads them from the database."""
     if app.facts is None:
-        loaded = await database.read(table.load)
+        loaded = await database.read(store.load)
         app.facts = app.facts or loaded  # another call may have loaded them meanwhile
     return app.facts
 
@@ -140,7 +140,7 @@ async def store_changes(app: App, database: Database, taught: Sequence[tuple[Eve
 
     def write(connection: sqlite3.Connection) -> None:
         for _, changes in changed:
-            table.store(connection, changes)
+            store.store(connection, changes)
 
     with suppress(NudgeError):
         await database.write(write)
@@ -268,7 +268,7 @@ async def list_facts(app: App, params: ListFacts, call: Call) -> Any:
     def read(connection: sqlite3.Connection) -> list[dict[str, Any]]:
         project = projects.find(connection, params.project, visible)
         names, here, cwd = projects.Names(connection), visible.here, visible.cwd
-        all_facts = table.load(connection, project)
+        all_facts = store.load(connection, project)
         is_here = project is not None and here is not None and is_project(project, here)
         rows = _fact_rows(connection, all_facts, project, cwd if is_here else None, app.now())
         rows += [(name, _test_row(test)) for name, test in all_facts.tests.list_frequent()]
@@ -317,12 +317,12 @@ async def forget(app: App, params: ForgetFact, call: Call) -> Any:
 
     def write(connection: sqlite3.Connection) -> dict[str, Any]:
         project = projects.find(connection, params.project, visible)
-        return {"project": project, "forgotten": table.forget(connection, str(project), params.subject)}
+        return {"project": project, "forgotten": store.forget(connection, str(project), params.subject)}
 
     result = await app.write_once(call, write)
     if not result["forgotten"]:
         raise NotFound(f"nothing was learned about {params.subject}", project=params.project)
-    app.facts = await app.read(table.load)
+    app.facts = await app.read(store.load)
     await _remove_unlearned_hints(app, str(result["project"]))
     return {"forgotten": result["forgotten"]}
 

@@ -15,25 +15,26 @@ from nudge.context import Context, project_of
 from nudge.errors import NudgeError
 from nudge.hints import ranking
 from nudge.hints.model import Hint
-from nudge.history import digest, ledger, store, views
-from nudge.history.digest import Digest
+from nudge.history import store, views
 from nudge.memories import explain
 from nudge.memories.explain import NoteExplanation
 from nudge.memories.note import Note, parse_id
 from nudge.memories.ranking import Factors, score
 from nudge.memories.store import get_many
+from nudge.telling import ledger, start
+from nudge.telling.prompt_notes import fitting_lines, lines_about
+from nudge.telling.start import Digest
+from nudge.telling.start_rows import digest_options, hint_rows, stored_lines
 from nudge.usecases.app import App
 from nudge.usecases.call import Call, ContextParam, InContext, Result
 from nudge.usecases.explain import hint_item
 from nudge.usecases.freshness import mark_stale
-from nudge.usecases.prompt_notes import fitting_lines, lines_about
-from nudge.usecases.session_start import digest_options, hint_rows, stored_lines
 from nudge.usecases.visibility import visible_to
 
 
 class Inject(InContext):
     session_id: Annotated[str | None, Field(max_length=limits.MAX_SESSION_ID_CHARS)] = None
-    source: Annotated[str, Field(description="startup, resume, clear or compact")] = digest.STARTUP
+    source: Annotated[str, Field(description="startup, resume, clear or compact")] = start.STARTUP
     context: ContextParam = None
     explain: Annotated[bool, Field(description="with score and reason of each line")] = False
     prompt: Annotated[str | None, Field(description="what is told about this prompt, in place of the start")] = None
@@ -203,9 +204,9 @@ async def _build(app: App, params: Inject, call: Call) -> Digest:
 
     def build(connection: sqlite3.Connection | None) -> Digest:
         if connection is None:
-            return digest.build(None, hints=hint_rows(hits), **options)
+            return start.build(None, hints=hint_rows(hits), **options)
         stored = stored_lines(connection, options, app.activity.last_seen)
-        return digest.build(connection, hints=hint_rows(hits), **stored, **options)
+        return start.build(connection, hints=hint_rows(hits), **stored, **options)
 
     built = await _read_or_else(app, build)
     _mark_told(app, hits, built)

@@ -1,0 +1,87 @@
+"""The start of a session without a server.
+
+Clients fire SessionStart before they start their servers, so the hook builds the text itself, from a read-only look at
+the database and the change log. Hooks load this module: only the standard library is imported at its top. Reading
+hints takes expensive imports, which are late and left out when there are no hints; a query that takes too long is
+interrupted.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import time
+from contextlib import closing, contextmanager
+
+from nudge import config, limits, paths
+from nudge.context import Context
+from nudge.errors import NudgeError
+from nudge.storage.sqlite import STATEMENT_ERRORS, open_readonly
+from nudge.telling import ledger, start
+from nudge.telling.start import Digest
+from nudge.telling.start_rows import digest_options, hint_rows, stored_lines
+from nudge.usecases.visibility import visible_here
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from typing import Any
+
+    from nudge.config import Settings
+
+_STEPS_PER_CHECK = 1_000  # instructions of SQLite between two checks of the time
+
+
+def build_offline_digest(
+    environ: Mapping[str, str], context: Context | dict[str, Any], session_id: str | None, source: str | None
+) -> Digest:
+    """Build the digest that a server would give, from the files on the disk. Writes nothing."""
+    context = context if isinstance(context, Context) else Context.parse(context)
+    settings = config.load(environ)
+    if ledger.is_silent(settings.tell):
+        return Digest("", [])
+    hints = _hints(environ, settings, context)
+    visible = visible_here(context, environ)
+    options = digest_options(context, visible, session_id, source or start.STARTUP, time.time())
+    try:
+        with closing(open_readonly(config.database_file(environ))) as connection:
+            connection.set_progress_handler(_deadline(), _STEPS_PER_CHECK)
+            result = start.build(connection, hints=hints, **stored_lines(connection, options), **options)
+            result.is_shadow = ledger.is_shadow_in_history(connection, settings.tell, session_id or "")
+    except (*STATEMENT_ERRORS, NudgeError):
+        result = start.build(None, hints=hints, **options)
+        result.is_shadow = ledger.is_shadow(settings.tell, session_id or "")
+    return result
+
+
+def _deadline() -> Callable[[], bool]:
+    """A function that returns whether reading has taken too long."""
+    until = time.monotonic() + limits.OFFLINE_READ_TIMEOUT
+    return lambda: time.monotonic() > until
+
+
+def _hints(environ: Mapping[str, str], settings: Settings, context: Context) -> list[dict[str, Any]]:
+    """The hints of the change log that are eligible in the context; none of a log that is too large to read in time."""
+    directory = paths.runtime_dir(environ)
+    try:
+        if os.path.getsize(os.path.join(directory, paths.CHANGE_LOG)) > limits.OFFLINE_LOG_BYTES:
+            return []
+        from nudge.usecases.freshness import mark_stale
+        from nudge.usecases.session import read_eligible_hints
+
+        with _gc_disabled():
+            return hint_rows(mark_stale(read_eligible_hints(directory, settings, context, environ), context.cwd))
+    except (OSError, NudgeError):
+        return []
+
+
+@contextmanager
+def _gc_disabled() -> Iterator[None]:
+    """Reading a log allocates tens of thousands of objects, none of them garbage: collections double its time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
