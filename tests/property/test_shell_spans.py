@@ -203,11 +203,15 @@ HOSTILE = (
 @pytest.mark.parametrize("begin", ["", "cat <<E\n", "a \n", '"$('])
 @pytest.mark.parametrize("unit", HOSTILE)
 def test_hostile_lines_take_no_time(begin: str, unit: str) -> None:
-    """64 KiB of anything are read or given up in less than 20 ms."""
+    """64 KiB of anything take at most four times as long as 64 KiB of plain commands."""
+    assert _spent(begin, unit) < 4 * _spent("", "echo word;")
+
+
+def _spent(begin: str, unit: str) -> float:
     line = begin + unit * (65_536 // len(unit))
-    spent = []
+    times = []
     for _ in range(3):
         began = time.process_time()
         parse_commands(line)
-        spent.append(time.process_time() - began)
-    assert min(spent) < 0.02
+        times.append(time.process_time() - began)
+    return min(times)

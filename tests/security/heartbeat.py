@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from nudge import limits
+from tests.pace import slowness
 from tests.security.served import Served
 
 BEAT = 0.001
@@ -56,8 +57,9 @@ def listening(server: Served) -> Iterator[Heartbeat]:
 
 
 def held(server: Served, work: Callable[[], object], rounds: int = 6) -> float:
-    """The longest gap while `work` runs, beyond the longest while nothing is to do; best of some rounds, and of more
-    while it is too long: another process on the same cores can stretch one measurement, hardly all of them."""
+    """The longest gap while `work` runs, beyond the longest while nothing is to do, in seconds of a quiet machine; best
+    of some rounds, and of more while it is too long: another process on the same cores can stretch one measurement,
+    hardly all of them."""
     best = float("inf")
     for number in range(4 * rounds):
         best = min(best, _round(server, work))
@@ -73,4 +75,4 @@ def _round(server: Served, work: Callable[[], object]) -> float:
     took = min(max(time.perf_counter() - began, 0.05), 0.2)
     with listening(server) as idle:
         time.sleep(took)
-    return heart.worst - idle.worst
+    return (heart.worst - idle.worst) / slowness()
