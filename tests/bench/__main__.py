@@ -20,6 +20,7 @@ from tests.bench import (
     report,
     retrieval,
     spools,
+    start_texts,
     starts,
     throughput,
 )
@@ -54,6 +55,7 @@ GROUPS: dict[str, Callable[[Machine], Iterator[Row]]] = {
     "decisions": decisions.prompts,
     "decisions-files": decisions.touches,
     "decisions-carried": decisions.carried,
+    "start-texts": start_texts.texts,
 }
 
 

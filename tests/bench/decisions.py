@@ -27,9 +27,9 @@ DATA = Path(__file__).parent / "data"
 SETS = {"own": "own_decisions.json", "given": "decisions.json"}
 TOUCHED, QUIET = 75.0, 5.0  # %
 DIRECT, SILENT, CARRIED = {"own": 75.0, "given": 80.0}, 3.5, 60.0  # %
-_NOW = 1_800_000_000.0
+NOW = 1_800_000_000.0
 _DAY = 86_400.0
-_MAIN = "main"
+MAIN = "main"
 _OTHERS = ("paraphrase", "implicit")
 
 
@@ -37,8 +37,8 @@ def prompts(_: Machine) -> Iterator[Row]:
     for name, file in SETS.items():
         counts = Counter[str]()
         for repo in json.loads((DATA / file).read_text("utf-8")):
-            with closing(_stored(repo["notes"], repo["repo"])) as notes:
-                ids = _ids(notes)
+            with closing(stored_notes(repo["notes"], repo["repo"])) as notes:
+                ids = ids_of(notes)
                 for prompt in repo["prompts"]:
                     told = _told(notes, prompt["prompt"], repo["repo"])
                     kind = prompt["kind"] if prompt["about"] else "silent"
@@ -61,13 +61,13 @@ def _share(what: str, counts: Counter[str], right: str, budget: float, note: str
     return Row("decisions", what, share, budget, "%", f"{counts[right]} of {counts[f'{kind} of']}", note, at_least=True)
 
 
-def _stored(rows: list[dict[str, Any]], namespace: str, *, with_files: bool = True) -> sqlite3.Connection:
+def stored_notes(rows: list[dict[str, Any]], namespace: str, *, with_files: bool = True) -> sqlite3.Connection:
     """The notes of a repository; one that replaces another was resolved so."""
     notes = sqlite3.connect(":memory:", isolation_level=None)
     migrations.migrate(notes)
     ids: dict[str, int] = {}
     for row in sorted(rows, key=lambda row: -row["age_days"]):
-        now = _NOW - row["age_days"] * _DAY
+        now = NOW - row["age_days"] * _DAY
         draft = Draft(
             title=row["title"],
             content=row["content"],
@@ -75,7 +75,7 @@ def _stored(rows: list[dict[str, Any]], namespace: str, *, with_files: bool = Tr
             tier="long",
             namespace=namespace,
             metadata={"ref": row["id"], **({"files": row["files"]} if with_files else {})},
-            origin={"branch": row.get("branch") or _MAIN},
+            origin={"branch": row.get("branch") or MAIN},
         )
         ids[row["id"]] = store.store(notes, draft, now, Lifetimes())[0].id
         if row.get("supersedes"):
@@ -83,12 +83,12 @@ def _stored(rows: list[dict[str, Any]], namespace: str, *, with_files: bool = Tr
     return notes
 
 
-def _ids(notes: sqlite3.Connection) -> dict[str, int]:
+def ids_of(notes: sqlite3.Connection) -> dict[str, int]:
     return dict(notes.execute("SELECT json_extract(metadata, '$.ref'), id FROM notes").fetchall())
 
 
 def _told(notes: sqlite3.Connection, prompt: str, namespace: str) -> list[int]:
-    return [int(line.name[1:]) for line in lines_about(notes, prompt, namespace, _MAIN, _NOW)]
+    return [int(line.name[1:]) for line in lines_about(notes, prompt, namespace, MAIN, NOW)]
 
 
 # Files
@@ -109,10 +109,10 @@ def touches(_: Machine) -> Iterator[Row]:
 def _count_touches(repos: list[dict[str, Any]], *, with_files: bool) -> Counter[str]:
     counts = Counter[str]()
     for repo in repos:
-        with closing(_stored(repo["notes"], repo["repo"], with_files=with_files)) as notes:
-            ids = _ids(notes)
+        with closing(stored_notes(repo["notes"], repo["repo"], with_files=with_files)) as notes:
+            ids = ids_of(notes)
             for touch in repo["touches"]:
-                lines = lines_for_files(notes, [touch["path"]], repo["repo"], _MAIN, None, _NOW)
+                lines = lines_for_files(notes, [touch["path"]], repo["repo"], MAIN, None, NOW)
                 told = {int(line.name[1:]) for line in lines}
                 kind = "touch" if touch["about"] else "quiet"
                 counts[f"{kind} of"] += 1
@@ -135,11 +135,11 @@ def carried(_: Machine) -> Iterator[Row]:
     }
     for name, documents in stores.items():
         with closing(_documents(documents)) as notes:
-            ids = _ids(notes)
+            ids = ids_of(notes)
             queries = [query for query in data["queries"] if query["store"] == name]
             right, shares = 0, []
             for query in queries:
-                lines = lines_about(notes, query["query"], "r", _MAIN, _NOW)
+                lines = lines_about(notes, query["query"], "r", MAIN, NOW)
                 found = bool(lines) and int(lines[0].name[1:]) in {ids[one] for one in query["decides"]}
                 right += found
                 shares.append(_carried(lines[0].text, query["deciding_words"]) if found else 0.0)
@@ -155,7 +155,7 @@ def _documents(documents: list[tuple[str, str, str]]) -> sqlite3.Connection:
         draft = Draft(
             title=f"{title} {number}", content=content, kind="decision", namespace="r", metadata={"ref": identity}
         )
-        store.store(notes, draft, _NOW, Lifetimes())
+        store.store(notes, draft, NOW, Lifetimes())
     return notes
 
 
