@@ -25,9 +25,9 @@ from typing import Any
 
 from nudge.context import Context
 from nudge.core.visibility import EVERYTHING
-from nudge.history import digest
-from nudge.usecases.prompt_notes import lines_about
-from nudge.usecases.session_start import digest_options, stored_lines
+from nudge.telling.prompt_notes import lines_about
+from nudge.telling.start import STARTUP, build
+from nudge.telling.start_rows import digest_options, stored_lines
 from tests.bench.decisions import MAIN, NOW, SETS, ids_of, stored_notes
 from tests.bench.report import Row
 from tests.bench.start_sessions import DATA, Reader, Start, play
@@ -113,9 +113,9 @@ def _decision_rows() -> Iterator[Row]:
         for repo in json.loads((DATA / file).read_text("utf-8")):
             with closing(stored_notes(repo["notes"], repo["repo"])) as notes:
                 ids, names = ids_of(notes), Context(repo=f"git:{repo['repo']}", branch=MAIN)
-                options = digest_options(names, EVERYTHING, None, digest.STARTUP, NOW)
+                options = digest_options(names, EVERYTHING, None, STARTUP, NOW)
                 options["project"] = repo["repo"]
-                built = digest.build(notes, hints=[], **stored_lines(notes, options), **options)
+                built = build(notes, hints=[], **stored_lines(notes, options), **options)
                 at_start = {item["id"] for item in built.items if item["kind"] == "note"}
                 for start in repo["starts"]:
                     useful = {f"m{ids[one]}" for one in start["useful"]}
@@ -137,7 +137,7 @@ def _decision_rows() -> Iterator[Row]:
             "start-texts",
             f"{name} set: useful note told by the first prompt",
             share,
-            60.0,
+            ANSWERED[name],
             "%",
             note=note,
             at_least=True,
