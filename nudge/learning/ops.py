@@ -19,6 +19,7 @@ from pydantic import Field
 
 from nudge import limits
 from nudge.context import Context, is_project, project_name, project_of, this_system
+from nudge.core.operation import operation
 from nudge.errors import Invalid, NotFound, NudgeError
 from nudge.hints.model import Hint
 from nudge.hints.sync import LEARNED_BY, is_guess
@@ -260,6 +261,16 @@ async def credit_commands(app: App, database: Database, recorded: Sequence[tuple
 # Operations
 
 
+@operation(
+    "nudge.learned",
+    tool="learned",
+    group="history",
+    effect="read",
+    route="GET /api/v1/learned",
+    result=ListFactsResult,
+    listed=False,
+    summary="History: what failed here and what worked instead, learned from outcomes.",
+)
 async def list_facts(app: App, params: ListFacts, call: Call) -> Any:
     """List what was learned in a project, or in all that the caller may see."""
 
@@ -310,6 +321,16 @@ def _test_row(test: BrokenTest) -> dict[str, Any]:
     return {**row, "sessions": len(test.sessions), "last": int(timestamp), "id": failure_id}
 
 
+@operation(
+    "nudge.forget_learned",
+    tool="forget_learned",
+    group="history",
+    effect="delete",
+    route="DELETE /api/v1/learned",
+    result=ForgetFactResult,
+    listed=False,
+    summary="History: forget what was learned about one command, path or option.",
+)
 async def forget(app: App, params: ForgetFact, call: Call) -> Any:
     """Delete what was learned about a subject; the next failure may teach it again."""
 

@@ -23,13 +23,13 @@ from aiohttp.http_exceptions import HttpProcessingError
 from multidict import istr
 
 from nudge import __version__, limits, strict_json, transfer_files
+from nudge.core.operation import Operation
 from nudge.errors import INVALID_REQUEST, HandingOver, Invalid, NotFound, NudgeError
 from nudge.ipc.protocol import IN_A_FILE
 from nudge.server import jsonrpc, rest
 from nudge.server.http_connections import Handler, HttpConnection, Listener, text_response
 from nudge.server.mcp import read_session
 from nudge.server.mcp_server import McpCaller, McpServer
-from nudge.server.operation import Operation
 from nudge.strict_json import JsonError
 from nudge.text import is_all_visible
 from nudge.usecases import memory_upkeep

@@ -26,6 +26,7 @@ from mcp.types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_HANDSHAKE_VERS
 from pydantic import ValidationError
 
 from nudge import __version__, strict_json
+from nudge.core.operation import Effect, Operation
 from nudge.errors import (
     INTERNAL_ERROR,
     INTERNAL_MESSAGE,
@@ -41,8 +42,8 @@ from nudge.limits import MAX_CLIENT_CHARS
 from nudge.server import mcp
 from nudge.server.jsonrpc import error_response, id_of
 from nudge.server.mcp_server import McpCaller, text_renderer
-from nudge.server.operation import Effect, Operation, schema_of
 from nudge.server.operations import OPERATIONS
+from nudge.server.schemas import schema_of
 from nudge.usecases.app import App
 from nudge.usecases.call import Call, EnvNeeded
 

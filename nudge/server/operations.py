@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from nudge.core.operation import Operation, operation_of
 from nudge.learning import ops as learning
-from nudge.server.operation import Operation
-from nudge.telling import ops as inject
-from nudge.telling import told_lines
+from nudge.telling import ops as telling
 from nudge.usecases import (
     app,
     assemble,
@@ -725,78 +724,12 @@ _TABLE = (
         ("POST", "/api/v1/events/many"),
         listed=False,
     ),
-    Operation(
-        "nudge.inject",
-        "inject",
-        "history",
-        "History: the text that an agent receives when it starts here.",
-        inject.Inject,
-        inject.InjectResult,
-        inject.inject,
-        "write",
-        ("POST", "/api/v1/inject"),
-        listed=False,
-    ),
-    Operation(
-        "nudge.learned",
-        "learned",
-        "history",
-        "History: what failed here and what worked instead, learned from outcomes.",
-        learning.ListFacts,
-        learning.ListFactsResult,
-        learning.list_facts,
-        "read",
-        ("GET", "/api/v1/learned"),
-        listed=False,
-    ),
-    Operation(
-        "nudge.forget_learned",
-        "forget_learned",
-        "history",
-        "History: forget what was learned about one command, path or option.",
-        learning.ForgetFact,
-        learning.ForgetFactResult,
-        learning.forget,
-        "delete",
-        ("DELETE", "/api/v1/learned"),
-        listed=False,
-    ),
-    Operation(
-        "nudge.told",
-        "told",
-        "history",
-        "History: the lines that agents were told, and whether they were used.",
-        told_lines.ListToldLines,
-        told_lines.ListToldLinesResult,
-        told_lines.list_told_lines,
-        "read",
-        ("GET", "/api/v1/told"),
-        listed=False,
-    ),
-    Operation(
-        "nudge.never_tell",
-        "never_tell",
-        "history",
-        "History: never tell a line again, or allow it again.",
-        told_lines.NeverTell,
-        told_lines.NeverTellResult,
-        told_lines.never_tell,
-        "write",
-        ("POST", "/api/v1/told/never"),
-        listed=False,
-    ),
-    Operation(
-        "nudge.stats",
-        "telling_stats",
-        "history",
-        "History: told lines and repeated failures by week.",
-        told_lines.Stats,
-        told_lines.StatsResult,
-        told_lines.stats,
-        "read",
-        ("GET", "/api/v1/told/stats"),
-        listed=False,
-    ),
+    operation_of(telling.inject),
+    operation_of(learning.list_facts),
+    operation_of(learning.forget),
+    operation_of(telling.list_told_lines),
+    operation_of(telling.never_tell),
+    operation_of(telling.stats),
     Operation(
         "nudge.pin",
         "pin",

@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote
 
 from nudge import __version__, strict_json
+from nudge.core.operation import Operation
 from nudge.errors import (
     INTERNAL_ERROR,
     INVALID_REQUEST,
@@ -24,8 +25,8 @@ from nudge.errors import (
     Unauthorized,
     Unavailable,
 )
-from nudge.server.operation import Operation, schema_of
 from nudge.server.operations import OPERATIONS
+from nudge.server.schemas import schema_of
 
 PREFIX = "/api/v1/"
 OPENAPI = "/api/v1/openapi.json"

@@ -6,6 +6,7 @@
   words it.
 * At a file: `file` and `file_notes` for notes about it, `edits` for two sessions that edit it.
 * `predictions` judges the prediction of an attempt by the outcome of a command.
-* `ledger` records every line that was told, and whether it was used; `told_lines` lists them.
+* `ledger` records every line that was told, and whether it was used; `comparison` compares sessions that
+  were told with those that were not.
 * `hook_answers` answers the hooks of a session that works; `ops` has the operations.
 """

@@ -1,4 +1,4 @@
-"""Injection by the server: the digest of hints, notes and history that a session gets at its start."""
+"""The operations on what agents are told: the text of a start, the lines that were told, and whether that helped."""
 
 from __future__ import annotations
 
@@ -12,21 +12,26 @@ from pydantic import Field
 
 from nudge import limits
 from nudge.context import Context, project_of
-from nudge.errors import NudgeError
+from nudge.core.operation import operation
+from nudge.core.visibility import Visibility
+from nudge.errors import NotFound, NudgeError
 from nudge.hints import ranking
 from nudge.hints.model import Hint
-from nudge.history import store, views
+from nudge.history import projects, store, views
+from nudge.history.observations import COMMAND_TYPES, RETENTION_DAYS
+from nudge.history.purge import DAY
 from nudge.memories import explain
 from nudge.memories.explain import NoteExplanation
 from nudge.memories.note import Note, parse_id
 from nudge.memories.ranking import Factors, score
 from nudge.memories.store import get_many
 from nudge.telling import ledger, start
+from nudge.telling.comparison import compare
 from nudge.telling.prompt_notes import fitting_lines, lines_about
 from nudge.telling.start import Digest
 from nudge.telling.start_rows import digest_options, hint_rows, stored_lines
 from nudge.usecases.app import App
-from nudge.usecases.call import Call, ContextParam, InContext, Result
+from nudge.usecases.call import Call, ContextParam, InContext, Project, Result, Text
 from nudge.usecases.explain import hint_item
 from nudge.usecases.freshness import mark_stale
 from nudge.usecases.visibility import visible_to
@@ -46,6 +51,16 @@ class InjectResult(Result):
     items: list[dict[str, Any]]
 
 
+@operation(
+    "nudge.inject",
+    tool="inject",
+    group="history",
+    effect="write",
+    route="POST /api/v1/inject",
+    result=InjectResult,
+    listed=False,
+    summary="History: the text that an agent receives when it starts here.",
+)
 async def inject(app: App, params: Inject, call: Call) -> Any:
     if params.prompt is not None:
         return {"text": await _about_prompt(app, params.prompt, call), "items": []}
@@ -226,3 +241,142 @@ def _mark_told(app: App, hits: Sequence[dict[str, Any]], told: Digest) -> None:
     by_name = {f"{hit['component']}/{hit['key']}": hit for hit in reversed(hits)}
     names = [item["id"] for item in told.items if item["kind"] == "hint"]
     app.session.store.mark_returned([by_name[name] for name in names if name in by_name], app.now())
+
+
+# The ledger
+
+
+class ListToldLines(InContext):
+    project: Project = None
+    limit: Annotated[int, Field(ge=1, le=limits.MAX_TOLD_LISTED)] = limits.DEFAULT_TOLD_LISTED
+
+
+class ListToldLinesResult(Result):
+    lines: list[dict[str, Any]]
+    never: list[str]
+
+
+class NeverTell(InContext):
+    """Without `project` the caller's; null, or a caller without one: every project in which the line was told. A number
+    names a line of the project that it was told in."""
+
+    project: Project = None
+    line: Annotated[Text, Field(description="its number or name, as `nudge told` shows it")]
+    never: Annotated[bool, Field(description="false: it may be told again")] = True
+
+
+class NeverTellResult(Result):
+    line: str
+    never: bool
+
+
+class Stats(InContext):
+    project: Project = None
+
+
+class StatsResult(Result):
+    """`repeated`: failures that were known and met again. `spared`: facts told at a start whose command was
+    run, in sessions that did not meet the failure.
+    `comparison` has failures and commands of a session as `mean`, `low` and `high`, for the sessions that were `told`,
+    for those in the `shadow`, and the `difference` between them; without two sessions there is no interval."""
+
+    weeks: list[dict[str, Any]]
+    comparison: dict[str, Any] | None
+
+
+@operation(
+    "nudge.told",
+    tool="told",
+    group="history",
+    effect="read",
+    route="GET /api/v1/told",
+    result=ListToldLinesResult,
+    listed=False,
+    summary="History: the lines that agents were told, and whether they were used.",
+)
+async def list_told_lines(app: App, params: ListToldLines, call: Call) -> Any:
+    """The latest lines, newest first, of one project or of all that the caller may see."""
+
+    visible = visible_to(app, call)
+
+    def read(connection: sqlite3.Connection) -> dict[str, Any]:
+        project, hidden = _scope(connection, params, visible)
+        rows = ledger.latest(connection, project, hidden, params.limit)
+        projects.Names(connection).show(rows)
+        banned = ledger.load_banned(connection)
+        never = {name for where, name in banned if (where == project if project is not None else where not in hidden)}
+        return {"lines": rows, "never": sorted(never)}
+
+    return await app.read(read)
+
+
+@operation(
+    "nudge.never_tell",
+    tool="never_tell",
+    group="history",
+    effect="write",
+    route="POST /api/v1/told/never",
+    result=NeverTellResult,
+    listed=False,
+    summary="History: never tell a line again, or allow it again.",
+)
+async def never_tell(app: App, params: NeverTell, call: Call) -> Any:
+    """Ban a line, or allow it again."""
+
+    visible = visible_to(app, call)
+
+    def write(connection: sqlite3.Connection) -> list[list[str]]:
+        named = projects.find(connection, params.chosen_project(visible), visible)
+        hidden = projects.find_hidden(connection, visible, named)
+        project, name = ledger.find_line(connection, named, params.line, hidden)
+        if params.never:
+            changed = ledger.ban(connection, project, name, app.now(), hidden)
+        else:
+            changed = ledger.unban(connection, project, name, hidden)
+        return [list(line) for line in changed]
+
+    changed = [(project, name) for project, name in await app.write_once(call, write)]
+    if not changed:
+        raise NotFound(f"no line {params.line} {'was told' if params.never else 'is banned'} here")
+    app.ledger.set_banned(changed, params.never)
+    return {"line": changed[0][1], "never": params.never}
+
+
+@operation(
+    "nudge.stats",
+    tool="telling_stats",
+    group="history",
+    effect="read",
+    route="GET /api/v1/told/stats",
+    result=StatsResult,
+    listed=False,
+    summary="History: told lines and repeated failures by week.",
+)
+async def stats(app: App, params: Stats, call: Call) -> Any:
+    """Counts of told lines and their effect by week, and the comparison of shadow sessions with the others."""
+
+    visible = visible_to(app, call)
+
+    def read(connection: sqlite3.Connection) -> dict[str, Any]:
+        project, hidden = _scope(connection, params, visible)
+        weeks = ledger.weeks(connection, project, hidden, app.now())
+        since = app.now() - DAY * _compared_days(app)
+        regular, shadow = (
+            ledger.shadow_counts(connection, project, hidden, since, is_shadow=side) for side in (False, True)
+        )
+        return {"weeks": weeks, "comparison": compare(regular, shadow) if regular and shadow else None}
+
+    return await app.read(read)
+
+
+def _compared_days(app: App) -> int:
+    """The days in which retention has deleted no command, at most STATS_WEEKS."""
+    days = {**RETENTION_DAYS, **app.session.settings.retention}
+    return min(limits.STATS_WEEKS * 7, *(days[name] for name in COMMAND_TYPES))
+
+
+def _scope(
+    connection: sqlite3.Connection, params: ListToldLines | Stats, visible: Visibility
+) -> tuple[str | None, frozenset[str]]:
+    project = projects.find(connection, params.project, visible)
+    return project, projects.find_hidden(connection, visible, project)

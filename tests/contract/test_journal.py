@@ -18,9 +18,9 @@ from nudge.clients import registry
 from nudge.errors import Conflict
 from nudge.memories.attempts import ROOT_CAUSES
 from nudge.server import rest
-from nudge.server.operation import schema_of
 from nudge.server.operations import OPERATIONS
 from nudge.server.rest import JOURNAL_EXAMPLES, REFUSALS
+from nudge.server.schemas import schema_of
 from nudge.storage.database import Database
 from tests.contract import readme
 from tests.contract.repos import clone

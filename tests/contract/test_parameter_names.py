@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from nudge.server.mcp_sdk import INSTRUCTIONS
-from nudge.server.operation import schema_of
 from nudge.server.operations import OPERATIONS
+from nudge.server.schemas import schema_of
 from nudge.usecases.aliases import ALIASES
 from tests.contract.ways import InProcess
 from tests.harness import Machine

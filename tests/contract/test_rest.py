@@ -13,7 +13,7 @@ import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from nudge import limits
-from nudge.server.operation import Operation
+from nudge.core.operation import Operation
 from nudge.server.operations import OPERATIONS
 from tests.contract.steps import HERE, named, payload, setting
 from tests.contract.ways import EMPTY_STORE, MAX_HINTS, Http, Reply, Served, normalized, served

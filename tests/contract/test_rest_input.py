@@ -8,8 +8,9 @@ from contextlib import closing
 
 import pytest
 
-from nudge.server.operation import Operation, schema_of
+from nudge.core.operation import Operation
 from nudge.server.operations import OPERATIONS
+from nudge.server.schemas import schema_of
 from nudge.storage.database import Database
 from tests.contract.ways import Http, Reply, served
 

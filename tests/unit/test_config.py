@@ -9,8 +9,8 @@ import pytest
 
 from nudge import config, limits, switches
 from nudge.context import NO_CONTEXT
+from nudge.core.operation import Group
 from nudge.errors import SettingInvalid
-from nudge.server.operation import Group
 from nudge.setting_table import SETTINGS
 
 

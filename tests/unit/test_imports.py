@@ -51,7 +51,7 @@ LEAVES = frozenset(
 DOMAINS = frozenset(("hints", "history", "learning", "manifests", "memories", "telling"))
 ROOMS = frozenset(("learning", "telling"))
 OPS, STORE = "a room's ops", "a room's store"
-ROLES = {"ops": OPS, "hook_answers": OPS, "told_lines": OPS, "store": STORE}
+ROLES = {"ops": OPS, "hook_answers": OPS, "store": STORE}
 
 MAY_IMPORT = {
     **dict.fromkeys(LEAVES, LEAVES),

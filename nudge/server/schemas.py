@@ -1,42 +1,13 @@
-"""An operation as every interface offers it, and the JSON schemas of its parameters and result, for tool lists and the
-OpenAPI document. `operations` is the table of all."""
+"""The JSON schemas of the parameters and the result of an operation, for tool lists and the OpenAPI document."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Any
 
 from pydantic import BaseModel
 
-from nudge.usecases.call import UNLISTED, Params
-
-Effect = Literal["read", "write", "delete"]
-"""What an operation does to what is stored: nothing; add to it, or save a newer version of the one thing that the call
-names; or also remove or overwrite others."""
-Group = Literal["hints", "history", "memories", "journal", "admin"]
-
-
-@dataclass(frozen=True, slots=True)
-class Operation:
-    """One operation as every interface offers it.
-
-    `tool` is its name in MCP and `group` what `--tools` may choose it by; `effect` gives the annotations and says
-    whether a closed connection cancels it (only a read); `listed` puts it on the default list of tools. `as_text` makes
-    the text block of an MCP answer from arguments and result, where that is not the JSON of the result.
-    """
-
-    name: str
-    tool: str
-    group: Group
-    summary: str
-    params: type[Params]
-    result: type[BaseModel]
-    run: Callable[..., Awaitable[Any]]
-    effect: Effect
-    route: tuple[str, str]
-    listed: bool = True
-    as_text: Callable[[Mapping[str, Any], Mapping[str, Any]], str | None] | None = None
+from nudge.usecases.call import UNLISTED
 
 
 def schema_of(model: type[BaseModel], *, for_tools: bool = False) -> dict[str, Any]:
