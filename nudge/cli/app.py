@@ -22,7 +22,7 @@ from nudge.cli import completion, output
 from nudge.cli.output import EXIT_INTERRUPTED, EXIT_OK, Usage
 from nudge.cli.params import GLOBAL_SECTION, PORT, Option
 from nudge.cli.plain import Invocation
-from nudge.cli.verbs import GROUPS, VERBS, Verb, find_verb, first_verbs, shown_verbs
+from nudge.cli.verbs import GROUPS, Verb, all_verbs, find_verb, first_verbs, register, shown_verbs
 from nudge.errors import Invalid, NudgeError
 
 _NEGATIVE_NUMBER = re.compile(r"-\d+\Z|-\d*\.\d+\Z")
@@ -40,7 +40,7 @@ def _entry(name: str) -> Verb:
 
 def load_command(entry: Verb) -> VerbCommand:
     """Import the module of a verb, and return its command."""
-    import_module(f"nudge.cli.{entry.module}")
+    import_module(entry.module)
     return _COMMANDS[entry.name]
 
 
@@ -108,15 +108,20 @@ def _show_help(ctx: click.Context, _: click.Parameter, value: bool) -> None:
         ctx.exit()
 
 
-def verb(name: str, *examples: str) -> Callable[[Callable[..., int]], VerbCommand]:
-    """Make a function the command of a verb in the table. It gets the `Invocation` first, then its parameters.
+def verb(
+    name: str, *examples: str, group: str | None = None, summary: str = "", operations: tuple[str, ...] = ()
+) -> Callable[[Callable[..., int]], VerbCommand]:
+    """Make a function the command of a verb. It gets the `Invocation` first, then its parameters. A verb of a room is
+    registered here, with its group, its summary and its operations; the others are in the table.
 
-    The help is the summary in the table, then the docstring."""
-    entry = _entry(name)
-    summary = entry.summary[0].upper() + entry.summary[1:] + "."
+    The help is the summary, then the docstring."""
 
     def decorate(function: Callable[..., int]) -> VerbCommand:
-        help = f"{summary}\n\n{cleandoc(function.__doc__)}" if function.__doc__ else summary
+        if group is not None:
+            register(Verb(name, group, function.__module__, summary, *operations))
+        entry = _entry(name)
+        sentence = entry.summary[0].upper() + entry.summary[1:] + "."
+        help = f"{sentence}\n\n{cleandoc(function.__doc__)}" if function.__doc__ else sentence
         command = click.command(
             entry.word, cls=VerbCommand, help=help, examples=examples, hidden=entry.hidden, context_settings=_SETTINGS
         )
@@ -187,7 +192,7 @@ class VerbGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         del ctx
-        return [entry.word for entry in VERBS if entry.parent == self.path]
+        return [entry.word for entry in all_verbs() if entry.parent == self.path]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         del ctx
@@ -248,7 +253,7 @@ class CommandGroup(VerbCommand, VerbGroup):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(entry.word, entry.summary) for entry in VERBS if entry.parent == self.path])
+            formatter.write_dl([(entry.word, entry.summary) for entry in all_verbs() if entry.parent == self.path])
         VerbCommand.format_options(self, ctx, formatter)
 
 

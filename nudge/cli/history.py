@@ -13,6 +13,7 @@ from nudge.cli.app import verb
 from nudge.cli.output import EXIT_NOT_FOUND, EXIT_OK, Styler, Usage
 from nudge.cli.params import ID, WHOLE, option, project_options, project_params, resolve_project
 from nudge.cli.plain import Invocation
+from nudge.cli.result_lines import empty_note
 from nudge.clock import iso
 from nudge.errors import NotFound, RemoteError
 from nudge.ipc.client import Client
@@ -42,13 +43,6 @@ def _private_note() -> str | None:
     none."""
     private = visible_here(context.resolve()).hidden_names
     return f"private projects were left out; name one with --project: {', '.join(private)}" if private else None
-
-
-def empty_note(client: Client, project: str | None, note: str = "") -> str:
-    """Return what to say about an empty result: that no project has the name that --project gives, else `note`."""
-    if project is None or client.call("nudge.sessions", {"project": project.casefold(), "limit": 1}):
-        return note
-    return escape(f"no project is called {project} here; list them with: nudge sessions")
 
 
 def find_session(client: Client, word: str, project: str | None) -> str:

@@ -14,6 +14,7 @@ from nudge.cli.output import Console, Styler
 from nudge.cli.params import KINDS
 from nudge.clock import ago
 from nudge.context import NO_CONTEXT, Context, is_below, is_project, resolve
+from nudge.ipc.client import Client
 from nudge.text import escape, format_size, format_span
 
 Note = dict[str, Any]
@@ -417,3 +418,10 @@ def _injection_lines(styler: Styler, injection: dict[str, Any], clock: str, *, f
 def _injected_name(item: Any) -> str:
     identity = item.get("id") if isinstance(item, dict) else item
     return f"#{identity}" if isinstance(identity, int) else escape(str(identity))
+
+
+def empty_note(client: Client, project: str | None, note: str = "") -> str:
+    """Return what to say about an empty result: that no project has the name that --project gives, else `note`."""
+    if project is None or client.call("nudge.sessions", {"project": project.casefold(), "limit": 1}):
+        return note
+    return escape(f"no project is called {project} here; list them with: nudge sessions")

@@ -1,11 +1,14 @@
-"""The table of verbs: which module implements each, the operations that it calls, and what help says about it.
+"""The verbs: which module implements each, the operations that it calls, and what help says about it.
 
-The name of a verb below another has both words: `note store`.
+A verb of a room is registered beside its function (`nudge.cli.app.verb`), the others are in the table. The name of a
+verb below another has both words: `note store`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
 
 HINTS, NOTES, HISTORY = "Hints", "Notes and the journal", "History"
 TELLING, SERVER = "What agents are told", "Server and clients"
@@ -14,7 +17,7 @@ FIRST = ("set", "get", "query", "remember", "recall", "search", "inject", "statu
 
 
 class Verb:
-    """One row of the table: where the verb is implemented, and what `nudge help all` says about it.
+    """Where a verb is implemented, and what `nudge help all` says about it.
 
     `seed_names` work like aliases, but no help lists them."""
 
@@ -34,12 +37,14 @@ class Verb:
         seed_names: tuple[str, ...] = (),
         hidden: bool = False,
     ) -> None:
-        self.name, self.group, self.module, self.summary = name, group, module, summary
+        self.name, self.group, self.summary = name, group, summary
+        self.module = module if "." in module else f"nudge.cli.{module}"
         self.operations, self.aliases, self.seed_names, self.hidden = operations, aliases, seed_names, hidden
         self.parent, _, self.word = name.rpartition(" ")
 
 
-VERBS = (
+_ROOMS = ("nudge.telling.cli", "nudge.learning.cli")
+_TABLE = (
     Verb("set", HINTS, "hints", "save a hint, or replace it", "nudge.set_hint"),
     Verb("get", HINTS, "hints", "show the best hint for this context, and why", "nudge.get_hint"),
     Verb("query", HINTS, "hints", "search hints by component, key, tag or text", "nudge.query"),
@@ -147,33 +152,8 @@ VERBS = (
     Verb("backup", HISTORY, "upkeep", "copy the history to a file", "nudge.backup"),
     Verb("restore", HISTORY, "upkeep", "replace the history with a backup"),
     Verb("backfill", HISTORY, "wiring", "record past sessions from Claude Code transcripts", "nudge.record_many"),
-    Verb("off", HISTORY, "told", "turn off recording and telling in this project"),
-    Verb("on", HISTORY, "told", "turn on recording and telling in this project"),
-    Verb(
-        "inject",
-        TELLING,
-        "told",
-        "print what an agent that starts here is told",
-        "nudge.inject",
-    ),
-    Verb(
-        "learned",
-        TELLING,
-        "told",
-        "list what failed here and what worked instead",
-        "nudge.learned",
-        "nudge.forget_learned",
-    ),
-    Verb(
-        "told",
-        TELLING,
-        "told",
-        "list what agents were told, and whether they used it",
-        "nudge.told",
-        "nudge.never_tell",
-    ),
-    Verb("stats", TELLING, "told", "show by week how many lines were told and used", "nudge.stats"),
-    Verb("replay", TELLING, "told", "count failures that Nudge would have prevented in past sessions"),
+    Verb("off", HISTORY, "switches", "turn off recording and telling in this project"),
+    Verb("on", HISTORY, "switches", "turn on recording and telling in this project"),
     Verb("serve", SERVER, "server", "serve MCP on stdio, and HTTP"),
     Verb("status", SERVER, "server", "show the running server and its state", "nudge.status"),
     Verb("stop", SERVER, "server", "stop the server; hints are kept for the session", "nudge.stop"),
@@ -187,14 +167,42 @@ VERBS = (
     Verb("help", SERVER, "man", "show the help of nudge, of one command, or list all"),
     Verb("version", SERVER, "man", "print the version", hidden=True),
 )
-_BY_NAME = {name: entry for entry in VERBS for name in (entry.name, *entry.aliases, *entry.seed_names)}
+_BY_NAME: dict[str, Verb] = {}
+
+
+def register(entry: Verb) -> None:
+    """Make a verb known by its name and its aliases."""
+    _BY_NAME.update(dict.fromkeys((entry.name, *entry.aliases, *entry.seed_names), entry))
+
+
+for _entry in _TABLE:
+    register(_entry)
+
+
+@cache
+def _load_rooms() -> None:
+    """Import the modules that register verbs. A verb of the table is found without them."""
+    for name in _ROOMS:
+        import_module(name)
+
+
+def all_verbs() -> list[Verb]:
+    """Return every verb, in the order in which help lists those of a group."""
+    _load_rooms()
+    return list(dict.fromkeys(_BY_NAME.values()))
+
+
+def _find(name: str) -> Verb | None:
+    if name not in _BY_NAME:
+        _load_rooms()
+    return _BY_NAME.get(name)
 
 
 def find_verb(*words: str) -> Verb | None:
     """Return the verb of that name or alias; each word may be an alias."""
     entry = None
     for word in " ".join(words).split():
-        entry = _BY_NAME.get(word if entry is None else f"{entry.name} {word}")
+        entry = _find(word if entry is None else f"{entry.name} {word}")
         if entry is None:
             return None
     return entry
@@ -202,11 +210,13 @@ def find_verb(*words: str) -> Verb | None:
 
 def first_verbs() -> Iterator[Verb]:
     """Return the verbs that a newcomer needs, in the order in which `nudge --help` lists them."""
-    return (_BY_NAME[name] for name in FIRST)
+    return (entry for name in FIRST if (entry := _find(name)) is not None)
 
 
 def shown_verbs(group: str | None = None, parent: str | None = None) -> Iterator[Verb]:
     """Return the verbs that help lists: all, or those of a group, or those below a verb (empty: the top level)."""
     return (
-        entry for entry in VERBS if not entry.hidden and group in (None, entry.group) and parent in (None, entry.parent)
+        entry
+        for entry in all_verbs()
+        if not entry.hidden and group in (None, entry.group) and parent in (None, entry.parent)
     )

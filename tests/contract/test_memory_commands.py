@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from nudge.cli.verbs import NOTES, VERBS
+from nudge.cli.verbs import NOTES, all_verbs
 from nudge.ipc.client import Client
 from nudge.server.rest import NOTE_EXAMPLES
 from nudge.storage.database import Database
@@ -122,7 +122,7 @@ def test_serve_and_mcp() -> None:
 # The same as through every other door
 
 MEMORY = "nudge.memory_"
-VERBS_OF_NOTES = {operation for verb in VERBS if verb.group == NOTES for operation in verb.operations}
+VERBS_OF_NOTES = {operation for verb in all_verbs() if verb.group == NOTES for operation in verb.operations}
 ARGUMENTS = {
     "get": ("id",),
     "update": ("id",),

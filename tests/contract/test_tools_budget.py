@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from nudge import strict_json
-from nudge.cli.verbs import VERBS
+from nudge.cli.verbs import all_verbs
 from nudge.server.mcp_server import McpCaller, McpServer
 from nudge.server.operations import OPERATIONS
 from nudge.usecases.call import Call
@@ -100,7 +100,7 @@ def test_every_operation_is_a_tool_under_its_own_name() -> None:
 def test_every_operation_has_a_verb() -> None:
     """What an agent can do a person can do too, unless it is marked as the agent's own; a verb calls only what there
     is."""
-    called = {operation for verb in VERBS for operation in verb.operations}
+    called = {operation for verb in all_verbs() for operation in verb.operations}
     assert set(OPERATIONS) - called == AGENT_ONLY
     assert called <= set(OPERATIONS)
 

@@ -21,7 +21,7 @@ from urllib.parse import quote, urlencode
 
 from nudge.__main__ import main
 from nudge.cli.output import EXIT_NOT_FOUND, EXIT_OK, EXIT_REFUSED
-from nudge.cli.verbs import VERBS
+from nudge.cli.verbs import all_verbs
 from nudge.config import Settings
 from nudge.errors import NudgeError
 from nudge.ipc import endpoint
@@ -217,7 +217,7 @@ _POSITIONAL = {
     "nudge.delete_hint": ("component", "key"),
     "nudge.list_components": ("component",),
 }
-_VERB_OF = {operation: verb.name for verb in reversed(VERBS) for operation in verb.operations}
+_VERB_OF = {operation: verb.name for verb in reversed(all_verbs()) for operation in verb.operations}
 _VALUE_TEXT = {"command": "cmd", "path": "abs", "template": "body"}
 
 

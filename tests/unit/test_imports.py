@@ -1,6 +1,6 @@
 """Which package may import which. Data flows one way: interface (cli, hook, ipc, http, mcp) -> operation -> domain ->
 storage; the leaves are below all of them. In a room (`learning`, `telling`) the role of a module decides: `ops` sees
-storage and the app, `store` is seen by the room and operations only, everything else is pure."""
+storage and the app, `store` is seen by the room and operations only, `cli` has its verbs, everything else is pure."""
 
 from __future__ import annotations
 
@@ -50,14 +50,15 @@ LEAVES = frozenset(
 )
 DOMAINS = frozenset(("hints", "history", "learning", "manifests", "memories", "telling"))
 ROOMS = frozenset(("learning", "telling"))
-OPS, STORE = "a room's ops", "a room's store"
-ROLES = {"ops": OPS, "hook_answers": OPS, "store": STORE}
+OPS, STORE, VERBS = "a room's ops", "a room's store", "a room's cli"
+ROLES = {"ops": OPS, "hook_answers": OPS, "store": STORE, "cli": VERBS}
 
 MAY_IMPORT = {
     **dict.fromkeys(LEAVES, LEAVES),
     **{domain: LEAVES | {domain} for domain in DOMAINS},
     OPS: LEAVES | DOMAINS | {OPS, STORE, "storage", "usecases"},
     STORE: LEAVES | ROOMS,
+    VERBS: LEAVES | {"cli", "clients", "usecases"},
     "history": LEAVES | {"history", "learning"},  # it reads shell lines as learning does
     # What is told is about what the others know.
     "telling": LEAVES | {"hints", "history", "learning", "memories", "telling"},

@@ -10,7 +10,7 @@ import pytest
 from nudge import __version__
 from nudge.cli.app import Root, load_command
 from nudge.cli.plain import Invocation
-from nudge.cli.verbs import GROUPS, VERBS, Verb, shown_verbs
+from nudge.cli.verbs import GROUPS, Verb, all_verbs, shown_verbs
 
 from .conftest import HINT, Nudge, Server
 
@@ -89,7 +89,7 @@ def test_help_of_a_verb(nudge: Nudge, verb: Verb) -> None:
         assert nudge(alias, "--help").out == outcome.out
 
 
-@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.name)
+@pytest.mark.parametrize("verb", all_verbs(), ids=lambda verb: verb.name)
 def test_every_parameter_is_explained(verb: Verb) -> None:
     """Each option and argument has help, and each verb has --json and --port."""
     params = load_command(verb).params

@@ -1,5 +1,4 @@
-"""The verbs about what agents are told: inject, learned, told, stats, replay; and on and off, which turn recording and
-telling on and off."""
+"""The verbs about what agents are told: inject, told, stats, replay."""
 
 from __future__ import annotations
 
@@ -14,14 +13,14 @@ from nudge import limits, paths
 from nudge import switches as switch
 from nudge.cli import completion, output, params, plain, result_lines
 from nudge.cli.app import verb
-from nudge.cli.history import empty_note
-from nudge.cli.output import EXIT_OK, Console, Styler, Usage
+from nudge.cli.output import EXIT_OK, Console, Styler
 from nudge.cli.params import option, project_options, project_params, resolve_project
 from nudge.cli.plain import Invocation
 from nudge.cli.prompts import progress
-from nudge.clock import last_time
-from nudge.context import project_name, resolve
-from nudge.errors import Invalid, NotFound
+from nudge.cli.result_lines import empty_note
+from nudge.cli.verbs import TELLING
+from nudge.context import resolve
+from nudge.errors import NotFound
 from nudge.text import escape
 
 _NOTHING_TOLD = "no agent was told anything here yet"
@@ -37,6 +36,9 @@ _WEEK_BAR = 30  # columns of the week with the most lines
     "nudge inject --explain",
     "nudge inject --prompt 'move the sessions into postgres'",
     "nudge inject --source compact --cwd ~/code/api",
+    group=TELLING,
+    summary="print what an agent that starts here is told",
+    operations=("nudge.inject",),
 )
 @option(
     "--source",
@@ -85,52 +87,22 @@ def _inject_lines(console: Console, result: dict[str, Any]) -> Iterator[str]:
         yield from result_lines.explain_lines(console, {"items": result["items"], "metadata": {"query": None}})
 
 
-# learned
-
-
-@verb("learned", "nudge learned", "nudge learned --all-projects", "nudge learned --forget 'python3 -m pytest'")
-@project_options
-@option(
-    "--forget",
-    metavar="SUBJECT",
-    help="Forget what was learned about this command, path or option.",
-    shell_complete=completion.learned,
-)
-def learned(invocation: Invocation, project: str | None, all_projects: bool, forget: str | None) -> int:
-    """Prints each command, path or option that failed because something is missing, and what worked in its place. An
-    agent that fails in the same way is told."""
-    console, chosen = invocation.console, resolve_project(project, all_projects)
-    if forget is not None:
-        if chosen is None:
-            raise Usage("--forget needs a project", "name one with --project")
-        result = invocation.client().call("nudge.forget_learned", {"project": chosen, "subject": forget})
-        console.result(result, [console.styler.done(f"forgot what was learned about {escape(forget)}")])
-        return EXIT_OK
-    result = invocation.client().call("nudge.learned", project_params(chosen), context=plain.context_params())
-    console.result(result, _learned_lines(console.styler, result["facts"]))
-    if not result["facts"]:
-        nothing = "nothing was learned here yet; Nudge learns when a command fails and another one works in its place"
-        console.note(empty_note(invocation.client(), project, nothing))
-    return EXIT_OK
-
-
-def _learned_lines(styler: Styler, facts: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Yield two lines for each fact: what fails and why; what works, and why a session is not told at its start."""
-    several = len({fact["project"] for fact in facts}) > 1
-    for fact in facts:
-        project = f"  [{escape(fact['project'])}]" if several else ""
-        yield f"{escape(fact['subject'])}  {styler.paint('dim', escape(fact['error'].splitlines()[0]) + project)}"
-        support = f"{output.count(fact['sessions'], 'session')}, {last_time(time.time() - fact['last'])}, #{fact['id']}"
-        if reason := fact.get("not_at_start"):
-            support += f"; not told at a start: {escape(reason)}"
-        answer = "no answer is known" if fact["answer"] is None else f"-> {escape(fact['answer'])}"
-        yield f"  {answer}  {styler.paint('dim', support)}"
-
-
 # told
 
 
-@verb("told", "nudge told", "nudge told --all-projects --limit 100", "nudge told --never m12", "nudge told --allow m12")
+@verb(
+    "told",
+    "nudge told",
+    "nudge told --all-projects --limit 100",
+    "nudge told --never m12",
+    "nudge told --allow m12",
+    group=TELLING,
+    summary="list what agents were told, and whether they used it",
+    operations=(
+        "nudge.told",
+        "nudge.never_tell",
+    ),
+)
 @project_options
 @params.limit_option(limits.DEFAULT_TOLD_LISTED)
 @option(
@@ -187,7 +159,15 @@ _STATS_LEGEND = (
 )
 
 
-@verb("stats", "nudge stats", "nudge stats --all-projects", "nudge stats --json")
+@verb(
+    "stats",
+    "nudge stats",
+    "nudge stats --all-projects",
+    "nudge stats --json",
+    group=TELLING,
+    summary="show by week how many lines were told and used",
+    operations=("nudge.stats",),
+)
 @project_options
 def stats(invocation: Invocation, project: str | None, all_projects: bool) -> int:
     """Prints for each week the lines that were told and used, the known failures that were repeated, and the failures
@@ -242,7 +222,14 @@ def _interval(interval: dict[str, float | None]) -> str:
 # replay
 
 
-@verb("replay", "nudge replay", "nudge replay ~/.claude/projects/-home-me-api", "nudge replay --json")
+@verb(
+    "replay",
+    "nudge replay",
+    "nudge replay ~/.claude/projects/-home-me-api",
+    "nudge replay --json",
+    group=TELLING,
+    summary="count failures that Nudge would have prevented in past sessions",
+)
 @click.argument(
     "paths_given",
     metavar="[TRANSCRIPT]...",
@@ -279,42 +266,3 @@ def _replay_lines(styler: Styler, result: dict[str, Any]) -> Iterator[str]:
     for line in result["told"]:
         when = time.strftime("%Y-%m-%d", time.localtime(line["timestamp"]))
         yield f"  {when}  {line['kind']:<8}  {escape(line['subject'])} -> {escape(line['answer'])}"
-
-
-# on, off
-
-
-@verb("off", "nudge off", "nudge off --all", "NUDGE_OFF=1 claude")
-@option("--all", "everywhere", is_flag=True, help="Turn it off in all projects.")
-def off(invocation: Invocation, everywhere: bool) -> int:
-    """Hooks record nothing and agents are told nothing until `nudge on`. Set NUDGE_OFF=1 to turn it off for one run."""
-    here = resolve()
-    if not everywhere and switch.project_key(here) is None:
-        raise Invalid("the current directory does not exist; cd to the project, or use: nudge off --all")
-    switches = switch.turn_off(paths.runtime_dir(), None if everywhere else here)
-    where = "everywhere" if everywhere else f"for {escape(project_name(here.project or 'this project'))}"
-    undo = f"; turn them on with: {escape(reason.fix)}" if (reason := switches.why(here)) else ""
-    styler = invocation.console.styler
-    result = {"recording": False, **switches.to_wire()}
-    invocation.console.result(result, [styler.done(f"recording and telling are off {where}{undo}")])
-    return EXIT_OK
-
-
-@verb("on", "nudge on", "nudge on --all")
-@option(
-    "--all",
-    "everywhere",
-    is_flag=True,
-    help="Turn it on in all projects, including those that were turned off one by one.",
-)
-def on(invocation: Invocation, everywhere: bool) -> int:
-    """Undoes `nudge off`. Fails when NUDGE_OFF or a setting keeps it off, and says which."""
-    here = resolve()
-    if off := switch.why_off_for_this_run(os.environ) or switch.why_off_by_settings(os.environ, here):
-        raise switch.still_off(off)
-    switches = switch.turn_on(paths.runtime_dir(), None if everywhere else here)
-    where = "every project" if everywhere else escape(project_name(here.project or "this project"))
-    styler = invocation.console.styler
-    result = {"recording": True, **switches.to_wire()}
-    invocation.console.result(result, [styler.done(f"recording and telling are on for {where}")])
-    return EXIT_OK
