@@ -5,7 +5,7 @@
 * At a prompt: `prompt` decides which note it is about (`common_words` says what a shared word is worth), `prompt_notes`
   words it.
 * At a file: `file` and `file_notes` for notes about it, `edits` for two sessions that edit it.
-* `predictions` judges the prediction of an attempt by the outcome of a command.
+* About an open attempt: `predictions` judges its prediction by the outcome of a command, `attempt` words it.
 * `ledger` records every line that was told, and whether it was used; `comparison` compares sessions that
   were told with those that were not.
 * `hook_answers` answers the hooks of a session that works; `ops` has the operations.

@@ -26,20 +26,17 @@ from nudge.memories import journal
 from nudge.memories.attempts import CONFIRMED, FALSIFIED, Attempt, ObservedOutcome, Resolution
 from nudge.storage.database import Database
 from nudge.telling import edits, ledger
+from nudge.telling.attempt import outcome_line, reminder_line
 from nudge.telling.file_notes import files_of, lines_for_files
-from nudge.telling.ledger import HEADER, IDENTITY, Ledger, Line
+from nudge.telling.ledger import HEADER, Ledger, Line
 from nudge.telling.predictions import judge
 from nudge.telling.prompt_notes import fitting_lines, lines_about
-from nudge.telling.wording import RESOLVE_OR_ABANDON, expectation_text
-from nudge.text import quote
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
 from nudge.usecases.journal import count_action
 from nudge.usecases.memories import lifetimes_of
 
-_ATTEMPT = "attempt"  # the kind of a line
 _SILENT, _AUTO = "0", "auto"  # values of the setting `journal`
-_SHORTEST_TEXT = 10  # characters of a hypothesis or a prediction
 _MARGIN = 0.01  # seconds that an answer needs to reach the hook
 
 
@@ -268,22 +265,7 @@ async def _reminder(app: App, database: Database, session: str) -> Line | None:
     if not attempts:
         app.activity.note_reminder(session)
         return None
-    text = _reminder_text(attempts, count)
-    return _attempt_line(attempts[0], text, f"{limits.CHECK_IN_ACTIONS} actions without an update")
-
-
-def _reminder_text(attempts: Sequence[Attempt], count: int) -> str:
-    """The reminder of the latest attempt. Its hypothesis and its prediction are cut until the line fits."""
-    attempt, more = attempts[0], f" ({len(attempts)} are open)" if len(attempts) > 1 else ""
-    most, text = limits.INJECTED_NOTE_CHARS, ""
-    while not text or (len(HEADER) + len(text) >= limits.PROMPT_CHARS and most > _SHORTEST_TEXT):
-        text = (
-            f"{_attempt_name(attempt)} is open{more}, {count} actions since its last update; "
-            f"{expectation_text(attempt.hypothesis, attempt.prediction, most)}. "
-            f"If that has changed: {_update_command(attempt)}; {RESOLVE_OR_ABANDON}"
-        )
-        most //= 2
-    return text
+    return reminder_line(attempts, count)
 
 
 async def _observe_outcome(
@@ -312,7 +294,7 @@ async def _observe_outcome(
         if (resolves or not attempt.was_told(observed)) and await _store_outcome(
             app, attempt, observed, resolves=resolves
         ):
-            lines.append(_outcome_line(attempt, observed, command, is_resolved=resolves))
+            lines.append(outcome_line(attempt, observed, command, is_resolved=resolves))
     return lines
 
 
@@ -345,38 +327,6 @@ async def _store_outcome(app: App, attempt: Attempt, observed: ObservedOutcome, 
         return await app.write(Call(), write)
     except NudgeError:
         return False
-
-
-def _outcome_line(attempt: Attempt, observed: ObservedOutcome, command: str, *, is_resolved: bool) -> Line:
-    cause = f"{quote(command, limits.INJECTED_INTENT_CHARS)} exited with {observed.exit_code}"
-    name, status = _attempt_name(attempt), observed.status
-    if is_resolved:
-        text = (
-            f"{name} is {status}: {cause}. Add what you learned: resolve_ghap with its id, status {status} and lesson"
-        )
-    else:
-        text = f"{name} looks {status}: it predicted {_prediction(attempt)}, and {cause}. If so: resolve_ghap with "
-        text += f"status {status} and what you learned; if not: {_update_command(attempt)}"
-    return _attempt_line(attempt, text, "an exit code that the attempt predicted")
-
-
-def _attempt_name(attempt: Attempt) -> str:
-    return f"attempt m{attempt.id} {quote(attempt.note.draft.title, limits.INJECTED_GOAL_CHARS)}"
-
-
-def _update_command(attempt: Attempt) -> str:
-    """At the terminal: update_ghap is not among the tools that are listed to an agent."""
-    return f"nudge journal update m{attempt.id} --note TEXT"
-
-
-def _prediction(attempt: Attempt) -> str:
-    return quote(attempt.prediction, limits.INJECTED_NOTE_CHARS)
-
-
-def _attempt_line(attempt: Attempt, text: str, reason: str) -> Line:
-    """A line with the note's name: deleting the note also deletes its lines from the ledger."""
-    name = f"m{attempt.id}"
-    return Line(name, _ATTEMPT, text, reason, ((IDENTITY, name),))
 
 
 def _whole_exit_code(event: Mapping[str, Any]) -> int | None:

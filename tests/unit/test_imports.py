@@ -51,6 +51,7 @@ LEAVES = frozenset(
 DOMAINS = frozenset(("hints", "history", "learning", "manifests", "memories", "telling"))
 ROOMS = frozenset(("learning", "telling"))
 OPS, STORE, VERBS = "a room's ops", "a room's store", "a room's cli"
+# `hook_answers` is the part of the operation `nudge.record` that tells.
 ROLES = {"ops": OPS, "hook_answers": OPS, "store": STORE, "cli": VERBS}
 
 MAY_IMPORT = {
