@@ -14,12 +14,12 @@ from nudge import limits
 from nudge.learning import poison
 from nudge.learning.command import CUT_OFF, span_text
 from nudge.learning.failures import OWN_WORK, SURROUNDINGS, Failure, likeness, names_command, tells_apart
+from nudge.learning.families import family_of, fits
 from nudge.learning.jobs import (
     EDITING,
     INSTALL,
     NOISE,
     SELECTING,
-    fits,
     is_file_name,
     is_looking,
     is_target,
@@ -43,38 +43,6 @@ MISSING = "missing"
 """A program that is missing, without anything that worked in its place."""
 
 _SIMILAR = 0.7
-# Families of failures that every call of the program has, whatever it is to do.
-_OF_PROGRAM = frozenset(
-    (
-        "tool",
-        "version",
-        "directory",
-        "auth",
-        "connection",
-        "platform",
-        "variable",
-        "permission",
-        "tls",
-        "generated",
-        "module",
-    )
-)
-_OF_RUNNER = frozenset(
-    ("tool", "module", "script", "directory", "version", "generated", "permission", "timeout", "runner", "platform")
-)
-"""Families in which another program with the same arguments is the cure."""
-_NOT_OF_RUNNER = frozenset(("port", "auth", "hook", "option", "resources", "path"))
-"""Families in which another program for the same job is not the cure."""
-
-
-_NOT_BY_EDIT = frozenset(
-    ("tool", "connection", "schema", "auth", "port", "version", "tls", "platform", "permission", "directory")
-)
-"""Families that an edit of the session does not cure."""
-_BY_ANY_STEP = frozenset(
-    ("connection", "module", "tool", "generated", "path", "schema", "script", "variable", "version")
-)
-"""Families that a single step between failure and success cures, whatever its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +144,7 @@ def _outlasts_edit(cure: Cure) -> bool:
     """Whether an edit between failure and success cannot have been what helped."""
     if cure.kind in (LAUNCHER, DIRECTORY, PATH):
         return True
-    return cure.family in _NOT_BY_EDIT and cure.family not in (
+    return family_of(cure.family).outlasts_edit and cure.family not in (
         ("version",) if cure.kind == STEP else ("schema", "version")
     )
 
@@ -188,7 +156,9 @@ def does_same(attempt: Attempt) -> bool:
         return False
     if is_looking(worked.command) and not (failed.tool == worked.tool and _same_subcommand(failed, worked)):
         return attempt.failure.family == "path"
-    if failed.tool == worked.tool and (_same_subcommand(failed, worked) or attempt.failure.family in _OF_PROGRAM):
+    if failed.tool == worked.tool and (
+        _same_subcommand(failed, worked) or family_of(attempt.failure.family).is_of_program
+    ):
         return True
     if _contains_head(failed, worked) or _has_same_arguments(failed, worked) or _has_same_targets(failed, worked):
         return True
@@ -237,7 +207,7 @@ def _weighed(cure: Cure, attempt: Attempt) -> Cure | None:
 def _is_doubtful(cure: Cure, attempt: Attempt) -> bool:
     """Whether something else than the cure may have helped, so that one session is no proof."""
     if cure.nature == SURROUNDINGS:
-        return attempt.is_after_edit and cure.family not in _NOT_BY_EDIT and cure.kind not in (PATH, LAUNCHER)
+        return attempt.is_after_edit and not family_of(cure.family).outlasts_edit and cure.kind not in (PATH, LAUNCHER)
     new = [word for word in cure.added[:3] if word not in attempt.call.words]
     if cure.kind != FLAG and any(names_command(attempt.outcome.printed, words) for words in (new, cure.added[:2])):
         return False  # the output itself names it
@@ -298,7 +268,7 @@ def _launcher(attempt: Attempt) -> Cure | None:
         added = tuple(word for word in new if word not in old) or tuple(map(str, new))
         end = max(len(new), worked.head_length)
         return _command_cure(attempt, LAUNCHER, _subject(failed, attempt.failure.family), end, added, keeps=True)
-    if attempt.failure.family not in _NOT_OF_RUNNER and _has_same_arguments(failed, worked):
+    if family_of(attempt.failure.family).takes_runner and _has_same_arguments(failed, worked):
         if failed.words[1:2] != worked.words[1:2] and worked.words[:1] == failed.words[:1]:
             return None
         end = max(1, len(worked.words) - len(failed.words) + failed.head_length)
@@ -322,7 +292,9 @@ def _directory(attempt: Attempt) -> Cure | None:
     """The same command in another directory of the repository."""
     worked, success = attempt.worked, attempt.success
     failed, outcome = attempt.call, attempt.outcome
-    if failed.tool != worked.tool or not (_same_subcommand(failed, worked) or attempt.failure.family in _OF_PROGRAM):
+    if failed.tool != worked.tool or not (
+        _same_subcommand(failed, worked) or family_of(attempt.failure.family).is_of_program
+    ):
         return None
     if attempt.failure.family not in ("directory", "script", "path", "module", "tool", "") or outcome.root is None:
         return None
@@ -348,7 +320,9 @@ def _variable(attempt: Attempt) -> Cure | None:
     """A variable that was set, or has another value."""
     worked = attempt.worked
     failed = attempt.call
-    if failed.tool != worked.tool or not (_same_subcommand(failed, worked) or attempt.failure.family in _OF_PROGRAM):
+    if failed.tool != worked.tool or not (
+        _same_subcommand(failed, worked) or family_of(attempt.failure.family).is_of_program
+    ):
         return None
     before = failed.variables
     new = {name: value for name, value in worked.variables.items() if before.get(name) != value}
@@ -394,7 +368,7 @@ def _inline_step(attempt: Attempt) -> Cure | None:
     if (
         not inline
         or failed.tool != worked.tool
-        or not (_same_subcommand(failed, worked) or attempt.failure.family in _OF_PROGRAM)
+        or not (_same_subcommand(failed, worked) or family_of(attempt.failure.family).is_of_program)
     ):
         return None
     if failed.words == inline[0].call.words:
@@ -412,7 +386,7 @@ def _step_between(attempt: Attempt) -> Cure | None:
     failed, failure = attempt.call, attempt.failure
     if failed.tool != worked.tool or not attempt.steps:
         return None
-    if not (_same_subcommand(failed, worked) or failure.family in _OF_PROGRAM):
+    if not (_same_subcommand(failed, worked) or family_of(failure.family).is_of_program):
         return None
     steps = [step for step in attempt.steps if _is_step(step.call.command) and step.call.words != failed.words]
     if not steps:
@@ -420,7 +394,7 @@ def _step_between(attempt: Attempt) -> Cure | None:
     best = max(steps, key=lambda step: fits(failure.family, step_of(step.call.command)))
     fit = fits(failure.family, step_of(best.call.command))
     is_task = steps[-1].call.tool in TARGET_RUNNERS
-    is_possible = failure.family in _BY_ANY_STEP or (failure.family == "auth" and is_task)
+    is_possible = family_of(failure.family).takes_any_step or (failure.family == "auth" and is_task)
     if not fit and (attempt.is_edited or not is_possible or len(steps) > 1):
         return None
     best = [step for step in steps if fits(failure.family, step_of(step.call.command)) == fit][-1] if not fit else best
@@ -438,7 +412,7 @@ def _runner(attempt: Attempt) -> Cure | None:
     worked = attempt.worked
     failed, failure = attempt.call, attempt.failure
     is_named = names_command(attempt.outcome.printed, worked.words[:2])
-    is_possible = failure.family not in _NOT_OF_RUNNER
+    is_possible = family_of(failure.family).takes_runner
     if not is_named and not is_possible:
         return None
     is_same = failed.tool == worked.tool and _same_subcommand(failed, worked)
@@ -716,7 +690,7 @@ def matches(cure: Cure, call: Call, failure: Failure, job: str) -> float:
 def _takes_flag(cure: Cure, call: Call, failure: Failure) -> bool:
     return (
         cure.subcommand == call.subcommand
-        or failure.family in _OF_PROGRAM
+        or family_of(failure.family).is_of_program
         or cure.nature != SURROUNDINGS
         or alike_all(cure)
     )

@@ -17,6 +17,7 @@ from nudge.learning.command import CUT_OFF
 from nudge.learning.cures import DIRECTORY, FLAG, LAUNCHER, MISSING, PATH, RUNNER, STEP, VARIABLE, Cure, matches
 from nudge.learning.fact import INVOCATIONS, RARE, Evidence, Fact, Key, command_of, invocation_of, is_usable
 from nudge.learning.failures import CHANCE, SURROUNDINGS, UNKNOWN, likeness
+from nudge.learning.families import family_of
 from nudge.learning.index import FactIndex
 from nudge.learning.jobs import job_of
 from nudge.learning.trail import Lesson, OpenFailure, Trail, about
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
 
 _AT_START = 2  # sessions that met a failure, before it is told at a session's start
 _SAME_ERROR = 0.7
-_BREAKING = frozenset(("tool", "module", "script", "directory", "permission", "version", "option"))
-"""Families of failures that show that a command that once worked does so no more."""
 
 
 @dataclass(slots=True)
@@ -420,7 +419,7 @@ def _fails_itself(fact: Fact, outcome: Outcome, failure: Failure) -> bool:
             if set(cure.added) <= set(call.words):
                 return True
         elif cure.kind in (*INVOCATIONS, STEP) and cure.answer:
-            is_broken = failure.family in _BREAKING or is_alike
+            is_broken = family_of(failure.family).is_breaking or is_alike
             if is_broken and (words := fact.answer_words) and call.words[: len(words)] == words:
                 return True
     return False
@@ -434,7 +433,7 @@ def _did_not_help(fact: Fact, entry: OpenFailure, outcome: Outcome) -> bool:
     if cure.kind not in (VARIABLE, FLAG):
         words = fact.answer_words
         failure = outcome.failure
-        is_other = failure is not None and (failure.nature == UNKNOWN or failure.family in _BREAKING)
+        is_other = failure is not None and (failure.nature == UNKNOWN or family_of(failure.family).is_breaking)
         return is_other and bool(words) and any(call.words[: len(words)] == words for call in outcome.calls)
     calls = [call for call in outcome.calls if call.tool == cure.tool]
     if cure.kind == FLAG:

@@ -1,7 +1,7 @@
 """Why a command failed: because of its surroundings (a tool, module, variable, service... is missing), of the session's
 own work (a failed test, a finding, an error of the compiler), or of nothing that can be known again.
 
-The table of families is data: patterns, and whether what they name (`detail`) tells failures of one family apart.
+`families` has the patterns, and whether what they name (`detail`) tells failures of one family apart.
 Two failures are alike if they are of one family with the same detail, or if the lines that name their cause are equal
 but for numbers, quoted texts and paths.
 """
@@ -12,6 +12,8 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
+from nudge.learning.families import CHANCE_SIGNS, FAMILIES, family_of
+from nudge.learning.own_work import FAILED_TESTS, OWN_WORK_SIGNS
 from nudge.security.patterns import PatternSet
 
 TYPE_CHECKING = False
@@ -20,316 +22,15 @@ if TYPE_CHECKING:
 
 SURROUNDINGS, OWN_WORK, CHANCE, UNKNOWN = "surroundings", "own work", "chance", "unknown"
 
-_FLAGS = re.MULTILINE
-_PATH = r"[^\s'\"`:,()]+"
+CHANCE_FAMILY = "chance"
 
-# Family, whether its detail tells failures apart, and patterns with the detail as group `n`. The first that matches
-# anywhere in the output decides, so the narrow ones come first.
-_FAMILIES: tuple[tuple[str, bool, tuple[str, ...]], ...] = (
-    (
-        "hook",
-        False,
-        (r"(?i:hook (?:id|declined|failed|exited)|pre-commit .*failed|husky - .*hook)", r"(?i:lint-staged.*failed)"),
-    ),
-    (
-        "option",
-        True,
-        (
-            r"unrecognized arguments?: (?P<n>-\S+)",
-            r"[Nn]o such option:? '?(?P<n>-[\w-]+)",
-            r"(?i:(?:unknown|unrecognized|invalid|illegal) (?:\w+ )?(?:option|flag|argument)):?(?: --)? "
-            r"?['`\"]?(?P<n>-{0,2}[\w-]+)",
-            r"unexpected argument '(?P<n>-[\w-]+)",
-            r"flag provided but not defined: (?P<n>-[\w-]+)",
-        ),
-    ),
-    (
-        "port",
-        True,
-        (
-            r"(?i:address already in use|EADDRINUSE)[^\n]*?(?P<n>:\d+)?$",
-            r"(?P<n>:\d+): bind: address already in use",
-            r"(?i:port(?: is)? (?P<n>\d+) is (?:already )?(?:in use|allocated|taken|occupied)|port is already "
-            r"allocated)",
-        ),
-    ),
-    (
-        "script",
-        True,
-        (
-            r"[Mm]issing script: \"?(?P<n>[\w:./-]+)",
-            r"Command \"(?P<n>[\w:./-]+)\" not found",
-            r"No rule to make target [`'](?P<n>[\w:./-]+)'",
-            r"[Jj]ustfile does not contain recipe `(?P<n>[\w:./-]+)`",
-            r"(?i:task \"?(?P<n>[\w:./-]+)\"? (?:not found|does not exist|could not be found|is not defined))",
-            r"Don't know how to build task '(?P<n>[\w:./-]+)'",
-            r"no such (?:sub)?command: `(?P<n>[\w-]+)`",
-            r"None of the selected packages has a \"(?P<n>[\w:./-]+)\" script",
-            r"Script not found \"(?P<n>[\w:./-]+)\"",
-        ),
-    ),
-    (
-        "directory",
-        False,
-        (
-            r"(?i:(?:could ?n[o']t|can ?n[o']t|no|did not|unable to|does not|failed to) (?:be )?(?:find|found"
-            r"|locate|contain|open|read)?"
-            r"[^\n]{0,40}\b(?:Cargo\.toml|go\.mod|Gemfile|package\.json|project\.clj|pubspec\.yaml"
-            r"|composer\.json|mix\.exs|"
-            r"pyproject\.toml|pom\.xml|build\.gradle|CMakeLists\.txt|Makefile|dune-project|build\.zig"
-            r"|deps\.edn|Chart\.yaml|"
-            r"[Jj]ustfile|Taskfile|Package\.swift|stack\.yaml|manage\.py))",
-            r"(?i:no (?:\w+ ){0,2}\w*(?:file|config(?:uration)?)\b(?: was| were)? found)",
-            r"(?i:go\.mod file not found|no configuration files?\b|no configuration file provided|MSB1003|no "
-            r"POM in this directory)",
-            r"(?i:does not contain a (?:Gradle|valid)|no (?:targets specified and no )?makefile found|is not "
-            r"(?:a|an) \w+ project)",
-            r"(?i:ENOENT[^\n]*package\.json|no mix project|not (?:in )?a (?:valid )?(?:workspace|project"
-            r"|flutter|cargo) ?(?:root|directory)?\b)",
-        ),
-    ),
-    (
-        "tool",
-        True,
-        (
-            r"^(?:\S+: )?(?:(?:line )?\d+: )?(?P<n>[^\s:'\"`]+): (?:command )?not found\s*$",
-            r"(?i:command not found: (?P<n>\S+))",
-            r"(?i:unknown command:? ['\"`]?(?P<n>[\w.-]+))",
-            r"exec: \"(?P<n>[^\"]+)\": executable file not found",
-            r"Failed to spawn: `(?P<n>[^`\s]+)`",
-            r"(?P<n>[\w.-]+): (?:executable file )?not found in \$?PATH",
-            r"'(?P<n>[\w.-]+)' is not recognized as an internal",
-            r"(?i:(?:'|\"|`)?(?P<n>[\w.-]+)(?:'|\"|`)? is not a (?:\w+ )?(?:command|subcommand))",
-            r"(?i:(?P<n>[\w.-]+) (?:is not installed|is required but (?:it's )?not (?:installed|found)))",
-            r"spawn (?P<n>[\w.-]+) ENOENT",
-            r"(?i:could(?: not|n't) find (?:the )?(?:program|executable|binary|command)[: ]+['\"`]?(?P<n>[\w.-]+))",
-            r"env: ['‘]?(?P<n>[\w.-]+)['’]?: No such file",
-        ),
-    ),
-    (
-        "generated",
-        False,
-        (
-            r"did not initialize yet|no matching files found|magic bytes|not a parquet file|git-lfs",
-            r"(?P<n>[\w/.-]+\.(?:hpp|hh|h)): No such file|'(?P<m>[\w/.-]+\.hp?p?)' file not found",
-            r"(?i:(?:has|have) not been (?:generated|built|compiled)|needs? to be (?:generated|built"
-            r"|compiled)|not (?:yet )?generated)",
-            r"(?i:Error when reading '[^']*\.g\.dart'|undefined: \w+pb\b|is not a directory$|client (?:is "
-            r")?not generated)",
-        ),
-    ),
-    (
-        "module",
-        True,
-        (
-            r"No module named '?(?P<n>[\w.]+)",
-            r"PackageNotFoundError: [^\n]*?(?P<n>[\w.-]+)$",
-            r"[Cc]annot find (?:module|package) ['\"](?P<n>[^'\"]+)",
-            r"no required module provides package (?P<n>[^\s;:]+)",
-            r"cannot load such file -- (?P<n>\S+)",
-            r"there is no package called .(?P<n>[\w.]+)",
-            r"Can't locate (?P<n>[\w/]+\.pm)",
-            r"(?i:(?:no such|can(?:no|')t (?:find|load|resolve)|(?:could not|failed to|unable to) (?:find"
-            r"|load|resolve)) "
-            r"(?:the )?(?:module|package|gem|crate|library|plugin|provider|extension)s? ['\"`‘](?P<n>[\w./@:-]+))",
-            r"ClassNotFoundException: (?P<n>[\w.$]+)",
-            r"(?i:Failed to resolve (?:import|entry for package) \"(?P<n>[^\"]+))",
-            r"(?i:Could not find (?P<n>[\w.-]+) in (?:any of the|locally installed)|Unchecked dependencies|is "
-            r"not yet checked out)",
-            r"(?i:the dependency (?P<n>[\w.-]+)? ?is not available|node_modules[^\n]*(?:missing|not found"
-            r"|doesn't exist))",
-            r"(?i:Class ['\"](?P<n>[\w\\]+)['\"] not found|vendor/autoload\.php)",
-        ),
-    ),
-    (
-        "schema",
-        False,
-        (
-            r"(?i:(?:relation|table|column|type|database) [\"'`]?(?P<n>[\w.]+)[\"'`]? does(?: not|n't) exist"
-            r"|no such (?:table|column))",
-            r"(?i:pending migrations?|migrations are pending|UndefinedTable|(?:schema|database) is (?:not up "
-            r"to date|out of date)"
-            r"|Unknown database|has not been migrated|ActiveRecord::(?:PendingMigration|NoDatabase))",
-        ),
-    ),
-    (
-        "connection",
-        True,
-        (
-            r"ECONNREFUSED ?(?P<n>[\w.:-]+)?",
-            r"(?i:dial (?:tcp|unix) (?P<n>[\w./:-]+?): connect)",
-            r"(?i:connection to (?:server )?(?:at |on socket )?\"(?P<n>[^\"]+)\"[^\n]*(?:refused|failed|No such file))",
-            r"(?i:cannot connect to (?:the )?(?P<n>\w+)|is the (?:docker )?(?:server|daemon) running|is the "
-            r"server running)",
-            r"(?i:(?:connection|connect)(?: to [^\n]{0,60})? ?(?:was |is )?(?:refused|failed|error)|no route "
-            r"to host|not reachable)",
-            r"(?i:could not connect|unable to connect|can't connect|failed to connect|no connection could be "
-            r"made|not running\b)",
-            r"(?i:getaddrinfo[^\n]*?(?P<n>[\w-]+)?$|name or service not known|could not translate host name "
-            r"\"(?P<m>[^\"]+))",
-            r"(?i:NOAUTH|UNAVAILABLE: |No (?:running )?(?:emulator|device|broker|nodes?) (?:is )?(?:running"
-            r"|available|connected))",
-        ),
-    ),
-    (
-        "auth",
-        False,
-        (
-            r"(?i:permission to \S+ denied|permission denied \(publickey|could not read (?:username|password)"
-            r"|access denied for)",
-            r"(?i:unable to locate credentials|(?:invalid|missing|expired|no)(?: valid)? (?:credentials?"
-            r"|token|api key)|bad credentials)",
-            r"(?i:authentication (?:failed|required|is required)|authorization failed|not logged in|(?:please"
-            r"|must) (?:log ?in|sign in|run .{0,30}login))",
-            r"404 Not Found - GET",
-            r"(?i:not in this registry|unauthori[sz]ed|forbidden|(?:^|\D)40[13](?:\D|$)|pull access denied"
-            r"|denied: |ExpiredToken)",
-            r"(?i:active account|AADSTS|session (?:has )?expired|token (?:has )?expired|login required|403)",
-        ),
-    ),
-    (
-        "variable",
-        True,
-        (
-            r"KeyError: '(?P<n>[A-Z][A-Z0-9_]+)'",
-            r"(?i:environment variable)s?:? ['\"`]?(?P<n>[A-Z][A-Z0-9_]{2,})",
-            r"['\"`$]?(?P<n>[A-Z][A-Z0-9_]{2,})['\"`]? (?i:(?:environment variable )?(?:is|was|must be|has to "
-            r"be|needs to be|not) (?:not |un)?(?:set|defined|missing|required|provided))",
-            r"(?i:missing|requires?|please set|set|expected|undefined)(?: required)?(?: the)?(?: "
-            r"env(?:ironment)?)?(?: var(?:iable)?s?)?:? ['\"`$]?(?P<n>[A-Z][A-Z0-9]*_[A-Z0-9_]+)",
-            r"(?i:no value for required variable|required variable|settings are not configured)",
-            r"(?P<n>[A-Z][A-Z0-9]*_[A-Z0-9_]+): (?:unbound variable|parameter null or not set)",
-        ),
-    ),
-    (
-        "version",
-        False,
-        (
-            r"EBADENGINE|Unsupported engine|(?i:class file version|unsupported class|UnsupportedClassVersion)"
-            r"|\"packageManager\"",
-            r"ERESOLVE|peer dep|inconsistent vendoring|ERR_OSSL|may not be used on the stable",
-            r"(?i:requires? [\w .@-]{1,40}?(?:>=|<=|>|=|\^|~|version )? ?v?\d+(?:\.\d+|\.x|\b)[^\n]*)",
-            r"(?i:requires? (?:a )?(?:different|newer|older|higher|later|at least)\b|supports only|minimum "
-            r"(?:required )?version)",
-            r"(?i:(?:is|are) (?:not compatible|incompatible) with|unsupported (?:\w+ )?version|version "
-            r"mismatch|already activated)",
-            r"(?i:(?:the )?current version is \S+|you are (?:currently )?using|needs? (?:node|python|java|go"
-            r"|ruby|rust|xcode)\b|wrong version)",
-            r"(?i:Your Ruby version is|The engine \"\w+\" is incompatible|no toolchain|toolchain '.*' is not "
-            r"installed)",
-        ),
-    ),
-    (
-        "tls",
-        False,
-        (r"(?i:certificate|x509:|SSL(?:Error|_ERROR)|SSL certificate problem|self[- ]signed)",),
-    ),
-    (
-        "platform",
-        False,
-        (
-            r"(?i:exec format error|(?:not|no) a tty|input device is not a TTY|cannot open display|no display"
-            r"|unable to open X)",
-            r"^sed: \d+: |illegal option|(?i:wrong ELF class|unsupported (?:platform|architecture)|no "
-            r"matching manifest|libGL|headless)",
-            r"(?i:must be run (?:in|from|on|inside)|only (?:works|supported) (?:on|in))",
-        ),
-    ),
-    (
-        "resources",
-        False,
-        (
-            r"(?i:no space left|ENOSPC|heap (?:out of memory|limit)|out of memory|cannot allocate|too many "
-            r"open files|EMFILE|OOM)",
-            r"(?i:OutOfMemoryError|memory exhausted|Killed\b|SIGKILL|system limit for number of file watchers"
-            r"|exceeds? (?:the )?(?:memory|stack))",
-        ),
-    ),
-    (
-        "permission",
-        False,
-        (
-            r"Permission denied|EACCES|EPERM|Operation not permitted|externally-managed|Read-only file system"
-            r"|(?i:must be root|are you root)",
-        ),
-    ),
-    (
-        "timeout",
-        False,
-        (r"(?i:test(?:s)? timed out after|timed out after|exceeded timeout of|deadlock detected|timeout exceeded)",),
-    ),
-    (
-        "runner",
-        False,
-        (
-            r"(?i:Cannot use import statement outside a module|encountered an unexpected token|require\(\) of "
-            r"ES Module|ERR_REQUIRE_ESM)",
-            r"(?i:Unknown file extension|ERR_UNKNOWN_FILE_EXTENSION|Vitest failed to access its internal "
-            r"state|do not import `@jest/globals`)",
-            r"(?i:Requires \w+ access to|run again with the --allow)",
-        ),
-    ),
-    (
-        "path",
-        True,
-        (
-            r"file or directory not found: (?P<n>\S+)",
-            r"cannot (?:access|open|stat) '?(?P<n>[^':\n]+)'?(?: for reading)?: No such file or directory",
-            r"can't open file '(?P<n>[^']+)'",
-            r"^\S+: (?:(?:line )?\d+: )?(?:can't read )?(?P<n>[^:\n]+): No such file or directory",
-            r"IO error for operation on (?P<n>[^:\n]+): No such file",
-            r"(?i:no such file or directory)[:,]? '?\"?(?P<n>[\w./-]+)",
-            r"^stat (?P<n>[^:\n]+): (?:no such file|directory not found)",
-            r"Cannot find module '(?P<n>/[^']+\.[cm]?[jt]s)'",
-            r"(?i:unable to (?:load|open|read|find)|could not (?:open|find|read|load)(?: (?:file|the file))?"
-            r"|no such file:?|not found:) ['\"`]?(?P<n>[\w.-]*/[\w./-]+)",
-            r"(?i:(?:path|file|directory|module|spec) ['\"`]?(?P<n>[\w.-]*/[\w./-]+)['\"`]? (?:does not exist"
-            r"|doesn't exist|not found|was not found))",
-            r"['\"`](?P<n>[\w.-]*/[\w./-]+)['\"`]:? (?:FileNotFound|No such file|does not exist|not found)",
-            r"FileNotFoundError: [^\n]*'(?P<n>[^']+)'|Error: ENOENT[^\n]*'(?P<m>[^']+)'",
-        ),
-    ),
-    (
-        "chance",
-        False,
-        (
-            r"ECONNRESET|ETIMEDOUT|EAI_AGAIN|TLS handshake timeout|Read timed out|ReadTimeout|Connection reset by peer",
-            r"Temporary failure in name resolution|(?:502|503|504) (?:Bad|Service|Gateway)",
-            r"429 Too Many|rate limit|early EOF|RPC failed|unexpected disconnect|Could not resolve host",
-        ),
-    ),
+_PATTERNS = tuple(
+    (name, re.compile(sign, re.MULTILINE))
+    for name, signs in (*((family.name, family.signs) for family in FAMILIES), (CHANCE_FAMILY, CHANCE_SIGNS))
+    for sign in signs
 )
-_PATTERNS = tuple((name, re.compile(text, _FLAGS)) for name, _, texts in _FAMILIES for text in texts)
 _SIGNS = PatternSet([pattern.pattern for _, pattern in _PATTERNS])  # one after the other takes six times as long
-_TELLS_APART = {name: tells_apart for name, tells_apart, _ in _FAMILIES}
 
-# What the session's own work causes: failed tests, findings of linters and compilers, errors in code that it wrote.
-_OWN_WORK = re.compile(
-    r"""
-      ^FAILED[ ] | \b[1-9]\d*[ ](?:tests?[ ])?fail(?:ed|ing|ures?)\b
-    | \bAssertion(?:Error)?\b[^\n]*fail | \bAssertionError\b | ^E[ ]{2,}assert\b
-    | ^\s*---[ ]FAIL: | \btest[ ]result:[ ]FAILED | ^not[ ]ok\b | ^FAILURES! | Failures:[ ][1-9]
-    | ^\s*●[ ] | failing[ ]tests
-    | \btests[ ]failed[ ]out[ ]of\b | ^\s*[✕✗×✖][ ] | ^[ ]*FAIL[ ] | \bSnapshot\b.*\bmismatched | assertion[ ]`
-    | \bFailed!?[ ]+-[ ] | Assert\.\w+\(\)[ ]Failure | panicked[ ]at | ^\s*Failed[ ]\w+
-    | ^\s*[^\s:()]+\.\w+:\d+(?::\d+)?:?[ \t]+\S | \(\d+,\d+\):[ ](?:error|warning)\b | ^\s*\d+:\d+\s+(?:error|warning)\b
-    | ^\s*-->[ ]\S+:\d+:\d+ | \bFound[ ]\d+[ ]errors?\b | \b\d+[ ]problems?\b | \bwould[ ](?:be[ ])?reformat
-    | ^--[ ][A-Z ]+[ ]-{3,} | ^error(?:\[E\d+\])?: | \berror\b[^\n]*:\d+:\d+
-    | \bCode[ ]style[ ]issues | \bcode[ ]has[ ]been[ ]rated
-    | \b(?:Syntax|Indentation|Type|Name|Attribute|Value|Index|Key)Error\b
-    | \bUndefined\w*Error\b | \bReferenceError\b | ^CONFLICT[ ] | merge[ ]conflict
-    | nothing[ ]to[ ]commit | non-fast-forward
-    | \[rejected\] | divergent[ ]branches | already[ ]exists | are[ ]in[ ]sync | nothing[ ]added[ ]to[ ]commit
-    """,
-    re.MULTILINE | re.VERBOSE,
-)
-_CERTAIN = frozenset(
-    ("tool", "script", "directory", "port", "option", "connection", "schema", "variable", "generated", "hook")
-)
-"""Families that are told from a failed test even if the output shows one as well: the test failed because of them."""
-_TEST_FAILURE = re.compile(
-    r"^FAILED | \d+ failed\b|\d+ failing\b|^\s*--- FAIL:|test result: FAILED|^not ok\b|^E {2,}assert", re.MULTILINE
-)
 _CAUSE = re.compile(
     r"\w(?:Error|Exception)\b|(?i:\b(?:error|fatal|panic|failed)\b)"
     r"|(?i:\b(?:not found|no such|cannot|can't|undefined|refused|denied|missing|required?|requires|not set"
@@ -384,13 +85,13 @@ def diagnose(printed: str, exit_code: int | None, missing: Sequence[str] = ()) -
     causes = tuple(dict.fromkeys(_cause_lines(text)))[:_MAX_LINES]
     if found is None:
         line = _first_cause(text)
-        if _OWN_WORK.search(text):
+        if OWN_WORK_SIGNS.search(text):
             return Failure(OWN_WORK, "", "", line, causes)
         if exit_code == 124:
             return Failure(SURROUNDINGS, "timeout", "", line, causes)
         return Failure(UNKNOWN, "", "", line, causes or (blank(line),)) if line else NOTHING
     family, detail, line, sign = found
-    if family == "chance":
+    if family == CHANCE_FAMILY:
         return Failure(CHANCE, family, "", line, causes)
     blanked = blank(line)
     return Failure(
@@ -399,10 +100,10 @@ def diagnose(printed: str, exit_code: int | None, missing: Sequence[str] = ()) -
 
 
 def _family_in(text: str) -> tuple[str, str, str, str] | None:
-    has_failed_tests = _TEST_FAILURE.search(text) is not None
+    has_failed_tests = FAILED_TESTS.search(text) is not None
     for place in _SIGNS.find(text):
         family, pattern = _PATTERNS[place]
-        if has_failed_tests and family not in _CERTAIN:
+        if has_failed_tests and not family_of(family).is_certain:
             continue
         if match := pattern.search(text):
             return family, _detail(match), _line_at(text, match.start(), match.end()), blank(match[0])
@@ -431,7 +132,7 @@ def _path_in(text: str, missing: Sequence[str]) -> tuple[str, str, str, str] | N
 
 def _detail(match: re.Match[str]) -> str:
     groups = match.groupdict()
-    return (groups.get("n") or groups.get("m") or "").strip("'\"`.,;")
+    return (groups.get("n") or groups.get("m") or "").strip("'\"`").rstrip(".,;:")
 
 
 def _line_at(text: str, start: int, end: int) -> str:
@@ -455,7 +156,7 @@ def _cause_lines(text: str) -> Iterator[str]:
     for line in text.splitlines():
         if line.strip() and not _NOT_A_CAUSE.match(line):
             plain = blank(_plain(line))
-            is_sentence = plain.count(" ") >= 5 and not _OWN_WORK.search(line)
+            is_sentence = plain.count(" ") >= 5 and not OWN_WORK_SIGNS.search(line)
             if (is_sentence or _CAUSE.search(line)) and len(plain) > 8:
                 yield plain
 
@@ -486,7 +187,7 @@ def likeness(one: Failure, other: Failure) -> float:
 
 def tells_apart(one: Failure, other: Failure) -> bool:
     """Whether two failures of one family are about different things: two programs, two variables."""
-    is_told = _TELLS_APART.get(one.family, False) and one.family == other.family
+    is_told = family_of(one.family).tells_apart and one.family == other.family
     return is_told and bool(one.detail and other.detail) and one.detail != other.detail
 
 
@@ -508,7 +209,7 @@ def _words(line: str) -> frozenset[str]:
 
 def has_failed_tests(printed: str) -> bool:
     """Whether an output reports tests that ran and failed."""
-    return _TEST_FAILURE.search(printed) is not None
+    return FAILED_TESTS.search(printed) is not None
 
 
 def has_findings(printed: str) -> bool:

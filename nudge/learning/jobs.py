@@ -170,27 +170,6 @@ NOISE = frozenset(
 )
 """Options that change what is printed, or in which order, but not whether a command can work."""
 
-_FIT = {
-    "": (INSTALL, START, GENERATE, MIGRATE, AUTH, FETCH, SELECT),
-    "tool": (INSTALL, SELECT, GENERATE),
-    "module": (INSTALL, GENERATE, SELECT, FETCH),
-    "script": (INSTALL, GENERATE, SELECT),
-    "directory": (SELECT,),
-    "generated": (GENERATE, FETCH, INSTALL),
-    "schema": (MIGRATE, START),
-    "connection": (START,),
-    "auth": (AUTH, SELECT),
-    "variable": (SELECT, FILES, AUTH),
-    "version": (SELECT, INSTALL),
-    "path": (GENERATE, FILES, FETCH, INSTALL),
-    "port": (),
-    "permission": (FILES, SELECT),
-    "platform": (SELECT, INSTALL, START),
-    "tls": (INSTALL, SELECT),
-    "hook": (FORMAT, GENERATE, INSTALL),
-}
-"""The kinds of steps that cure each family of failures, the best first."""
-
 
 def job_of(command: SimpleCommand, scripts: Mapping[str, str] | None = None) -> str:
     """Return the job of a command, or an empty text. `scripts` are those of the package.json, whose text says what a
@@ -287,12 +266,6 @@ def step_of(command: SimpleCommand) -> str:
     if _SERVER.fullmatch(name):
         return START
     return _STEP_PROGRAMS.get(name) or next((_STEP_WORDS[part] for part in _parts(name) if part in _STEP_WORDS), "")
-
-
-def fits(family: str, step: str) -> int:
-    """Return how well a kind of step cures a family of failures: 0 not at all, more is better."""
-    kinds = _FIT.get(family, ())
-    return len(kinds) - kinds.index(step) if step in kinds else 0
 
 
 def is_looking(command: SimpleCommand) -> bool:

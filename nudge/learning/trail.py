@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from nudge.learning.cures import LAUNCHER, RUNNER, Attempt, Cure, Step, does_same, find_cure
 from nudge.learning.failures import CHANCE, OWN_WORK, likeness
+from nudge.learning.families import family_of
 from nudge.learning.jobs import START, is_looking, same_ecosystem, step_of
 from nudge.security.secrets import REDACTED
 
@@ -22,10 +23,6 @@ _JUST_NOW = 4  # commands in which what was started may not be up yet
 _MOST_OPEN = 8  # failures that are looked at at once
 _MOST_STEPS = 12
 _SAME_ERROR = 0.8
-_RUNS_AT_ALL = frozenset(
-    ("tool", "module", "script", "directory", "option", "path", "variable", "connection", "version")
-)
-"""Families whose cure is proved by tests that ran, whether or not they passed."""
 _OF_ENVIRONMENT = frozenset(("tool", "module"))
 """Families that code of the session's own can fail with, and still tell something about the surroundings."""
 _EDITING_GIT = frozenset(
@@ -105,7 +102,7 @@ class Trail:
 
     def _resolve(self, outcome: Outcome, scripts: Mapping[str, str]) -> Iterator[Lesson]:
         for entry in list(reversed(self.open)):
-            if not outcome.succeeded and entry.failure.family not in _RUNS_AT_ALL:
+            if not outcome.succeeded and not family_of(entry.failure.family).is_proved_by_run:
                 continue
             found = _find(entry, outcome, scripts)
             if found is None:
