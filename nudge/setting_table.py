@@ -224,7 +224,7 @@ SETTINGS = (
     Setting("log_level", "warn", _parse_level, "debug, info, warn or error"),
     Setting("off", False, parse_switch, "record and inject nothing", HOOK),
     Setting("ignore", (), _parse_globs, "globs of paths and directories about which nothing is recorded", HOOK),
-    Setting("cross_project", False, parse_switch, "tell an agent that starts also about other projects"),
+    Setting("cross_project", False, parse_switch, "tell an agent that starts also about other repos"),
     Setting(
         "tell",
         "1",
@@ -239,7 +239,7 @@ SETTINGS = (
         "what the exit code of a command does to the attempt that predicted it: `offer` tells the agent, `auto` "
         "resolves the attempt, `0` nothing",
     ),
-    Setting("private_projects", (), _parse_projects, "projects that are never told about elsewhere"),
+    Setting("private_projects", (), _parse_projects, "repos that are never told about elsewhere"),
     Setting("db", "", _parse_path, "database of the history: an absolute path, or one below `~/`"),
     Setting("retention", {}, _parse_days, "days that observations are kept, by type, where the defaults do not suit"),
     Setting(

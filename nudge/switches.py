@@ -59,7 +59,7 @@ class Switches:
         above = sorted(key for key in covering if not _is_own(key, context))
         own = ["nudge on"] if len(covering) > len(above) else []
         if not above:
-            return OffReason("it is off for this project", own[0], "in this project") if own else None
+            return OffReason("it is off for this repo", own[0], "in this repo") if own else None
         return OffReason(
             f"it is off for all of {above[0]}",
             " && ".join([*(f"(cd {_quoted(directory)} && nudge on)" for directory in above), *own]),

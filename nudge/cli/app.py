@@ -109,7 +109,12 @@ def _show_help(ctx: click.Context, _: click.Parameter, value: bool) -> None:
 
 
 def verb(
-    name: str, *examples: str, group: str | None = None, summary: str = "", operations: tuple[str, ...] = ()
+    name: str,
+    *examples: str,
+    group: str | None = None,
+    summary: str = "",
+    operations: tuple[str, ...] = (),
+    unlisted: tuple[str, ...] = (),
 ) -> Callable[[Callable[..., int]], VerbCommand]:
     """Make a function the command of a verb. It gets the `Invocation` first, then its parameters. A verb of a room is
     registered here, with its group, its summary and its operations; the others are in the table.
@@ -118,7 +123,7 @@ def verb(
 
     def decorate(function: Callable[..., int]) -> VerbCommand:
         if group is not None:
-            register(Verb(name, group, function.__module__, summary, *operations))
+            register(Verb(name, group, function.__module__, summary, *operations, unlisted=unlisted))
         entry = _entry(name)
         sentence = entry.summary[0].upper() + entry.summary[1:] + "."
         help = f"{sentence}\n\n{cleandoc(function.__doc__)}" if function.__doc__ else sentence
@@ -225,7 +230,7 @@ class VerbGroup(click.Group):
             CompletionItem(name, help=entry.summary)
             for entry in shown_verbs(None, self.path)
             # A name that no help lists is offered only to somebody who has begun to type it.
-            for name in (entry.word, *(entry.seed_names if incomplete else ()))
+            for name in (entry.word, *(entry.unlisted if incomplete else ()))
             if name.startswith(incomplete)
         ]
 

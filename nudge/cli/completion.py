@@ -265,7 +265,7 @@ def _orphan_ids(client: Client, *_: object) -> Names:
 
 
 def _chosen_project(ctx: click.Context) -> dict[str, Any]:
-    """Return the project that --project names, else the current one, as a parameter; None stands for all."""
+    """Return the project that --repo names, else the current one, as a parameter; None stands for all."""
     if ctx.params.get("all_projects"):
         return {"project": None}
     named = ctx.params.get("project")
@@ -281,7 +281,7 @@ def _banned_names(client: Client, ctx: click.Context, _: str) -> Names:
     return ((name, None) for name in client.call("nudge.told", _chosen_project(ctx), start=False)["never"])
 
 
-def _learned_subjects(client: Client, ctx: click.Context, _: str) -> Names:
+def _fact_subjects(client: Client, ctx: click.Context, _: str) -> Names:
     facts = client.call("nudge.learned", _chosen_project(ctx), start=False)["facts"]
     return ((fact["subject"], fact["answer"] and _short(fact["answer"])) for fact in facts)
 
@@ -291,4 +291,4 @@ sessions, projects, observation_types = _ask_server(_session_ids), _ask_server(_
 namespaces, note_ids, archived_ids = _ask_server(_namespace_names), _ask_server(_note_ids), _ask_server(_archived_ids)
 hints, explained = _ask_server(_hint_names), _ask_server(_explained_names)
 attempts, open_attempts, orphans = _ask_server(_attempt_ids), _ask_server(_open_ids), _ask_server(_orphan_ids)
-told, banned, learned = _ask_server(_told_names), _ask_server(_banned_names), _ask_server(_learned_subjects)
+told, banned, facts = _ask_server(_told_names), _ask_server(_banned_names), _ask_server(_fact_subjects)

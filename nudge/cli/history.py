@@ -42,7 +42,7 @@ def _private_note() -> str | None:
     """Return a remark that names the private projects that a search of all projects leaves out; None when there are
     none."""
     private = visible_here(context.resolve()).hidden_names
-    return f"private projects were left out; name one with --project: {', '.join(private)}" if private else None
+    return f"private repos were left out; name one with --repo: {', '.join(private)}" if private else None
 
 
 def find_session(client: Client, word: str, project: str | None) -> str:
@@ -56,7 +56,7 @@ def find_session(client: Client, word: str, project: str | None) -> str:
     if word in ids or (word and len(ids) == 1):
         return word if word in ids else ids[0]
     if not ids and is_last:
-        note = "no session of this project is recorded yet; list all sessions with: nudge sessions"
+        note = "no session of this repo is recorded yet; list all sessions with: nudge sessions"
         raise NotFound(empty_note(client, project, note))
     if not ids:
         raise NotFound(f"session not found: {word}; list them with: nudge sessions")
@@ -91,11 +91,11 @@ def _call_page(
     "nudge search auth error",
     "nudge search 'docker AND compose' --type command_error --after 7d",
     "nudge search stale --ids | xargs nudge show",
-    "nudge search deploy --project api --order-by blended",
+    "nudge search deploy --repo api --order-by blended",
     "nudge search 'auth error' --explain",
 )
 @click.argument("words", metavar="QUERY...", nargs=-1, required=True, help='Words, "a phrase", prefix*, AND, OR, NOT.')
-@params.project_option("Only observations of this project (default: all projects).")
+@params.project_option("Only observations of this repo (default: all repos).")
 @_type_option
 @params.limit_option(limits.DEFAULT_SEARCH_LIMIT, most=limits.MAX_SEARCH_LIMIT)
 @option("--full", is_flag=True, help="Print each observation in full, not one line of it.")
@@ -116,8 +116,7 @@ def search(
     explain: bool,
     **filters: Any,
 ) -> int:
-    """Prints one line for each observation: id, age, type and text. All projects are searched, unless --project names
-    one."""
+    """Prints one line for each observation: id, age, type and text. All repos are searched, unless --repo names one."""
     if ids and full:
         raise Usage("--ids and --full exclude each other", "leave one out")
     if explain and (ids or full):
@@ -162,9 +161,9 @@ def _found_lines(styler: Styler, rows: Sequence[dict[str, Any]]) -> Iterator[str
 # recent, history
 
 
-@verb("recent", "nudge recent", "nudge recent --limit 50", "nudge recent --all-projects --json")
-@params.project_option("Only observations of this repo (default: the current one).")
-@option("--all-projects", is_flag=True, help="Observations of all repos.")
+@verb("recent", "nudge recent", "nudge recent --limit 50", "nudge recent --all-repos --json")
+@params.project_option("Only observations of this repo (default: the one you are in).")
+@params.all_projects_option("Observations of all repos.")
 @params.limit_option(limits.DEFAULT_RECENT_LIMIT, most=limits.MAX_RECENT_LIMIT)
 def recent(invocation: Invocation, project: str | None, all_projects: bool, limit: int | None) -> int:
     """Prints one line for each commit, failure, edit and prompt, the newest first: id, age, type and text. A file that
@@ -181,7 +180,7 @@ def recent(invocation: Invocation, project: str | None, all_projects: bool, limi
     if not console.as_json and not any(result_lines.is_of_project(row, chosen) for row in rows):
         nothing = (
             "no commit, failure, edit or prompt is recorded here yet; connect an agent with: nudge connect, or use "
-            "--all-projects"
+            "--all-repos"
         )
         if note := empty_note(client, project, "" if rows else nothing):
             console.note(note)
@@ -235,7 +234,7 @@ def history(
     touched = _recent_files(rows)[: limit or _FILES_LISTED]
     console.result(touched, result_lines.observation_table(console.styler, touched, project=chosen, show_projects=True))
     if not touched and not console.as_json:
-        console.note("no file was touched here yet; look in all projects with --all-projects")
+        console.note("no file was touched here yet; look in all repos with --all-repos")
     return EXIT_OK
 
 
@@ -289,12 +288,12 @@ def _file_history_lines(styler: Styler, result: dict[str, Any]) -> Iterator[str]
 # sessions, trace
 
 
-@verb("sessions", "nudge sessions", "nudge sessions --project api --limit 50")
-@params.project_option("Only sessions of this project (default: all projects).")
+@verb("sessions", "nudge sessions", "nudge sessions --repo api --limit 50")
+@params.project_option("Only sessions of this repo (default: all repos).")
 @params.limit_option(limits.DEFAULT_SESSIONS_LIMIT, "sessions", limits.MAX_SESSIONS_LIMIT)
 def sessions(invocation: Invocation, project: str | None, limit: int | None) -> int:
-    """Prints one line for each session, the newest first: id, start, duration, project, client, number of observations
-    and intent."""
+    """Prints one line for each session, the newest first: id, start, duration, repo, client, number of observations and
+    intent."""
     fields = {**project_params(project), **params.drop_none(limit=limit)}
     rows, more = _call_page(
         invocation.client(),
@@ -340,14 +339,14 @@ def _session_cells(session: dict[str, Any]) -> list[str]:
     ]
 
 
-@verb("trace", "nudge trace last", "nudge trace d4f8a2b1", "nudge trace last --project api --full")
+@verb("trace", "nudge trace last", "nudge trace d4f8a2b1", "nudge trace last --repo api --full")
 @click.argument(
     "session",
     metavar="SESSION",
-    help="last (the last one of this project), an id, or the beginning of an id.",
+    help="last (the last one of this repo), an id, or the beginning of an id.",
     shell_complete=completion.sessions,
 )
-@option("--project", metavar="NAME", help="Only sessions of this project.", shell_complete=completion.projects)
+@params.project_option("Only sessions of this repo.")
 @option("--full", is_flag=True, help="Also print the whole text that the agent was told at its start.")
 @params.window_options("what happened")
 @params.limit_option(limits.DEFAULT_TRACE_LIMIT, "prompts and observations", limits.MAX_TRACE_LIMIT)
@@ -367,7 +366,7 @@ def trace(invocation: Invocation, session: str, project: str | None, full: bool,
 
 
 _private_option = params.project_option(
-    "Project of the observation; needed for a private project that is not the current one."
+    "Repo of the observation; needed if it is a private one, and not the one you are in."
 )
 
 
@@ -405,7 +404,7 @@ def _timeline_lines(styler: Styler, result: dict[str, Any]) -> Iterator[str]:
 )
 @_private_option
 def show(invocation: Invocation, ids: tuple[int, ...], project: str | None) -> int:
-    """Prints the whole text of each observation, its session, project, file and other fields."""
+    """Prints the whole text of each observation, its session, repo, file and other fields."""
     console = invocation.console
     rows = _fetch(invocation.client(), ids, project)
     console.result(rows, (line for row in rows for line in result_lines.full_observation_lines(console.styler, row)))

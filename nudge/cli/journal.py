@@ -34,9 +34,7 @@ _STRATEGIES = (
 )
 _STYLES = {"open": "yellow", "orphan": "cyan", "confirmed": "green", "falsified": "red", "abandoned": "dim"}
 _COUNTS = (*_OUTCOMES, "open")
-_NO_ATTEMPT = (
-    "there is no attempt in this project yet; an agent starts one with start_ghap, you with: nudge journal start"
-)
+_NO_ATTEMPT = "there is no attempt in this repo yet; an agent starts one with start_ghap, you with: nudge journal start"
 _NO_CATEGORY = "other"  # the category of a root cause that was given without one
 _GREEN_DIFFERENCE = 0.1  # largest difference of predicted and observed shares that is shown in green
 
@@ -69,7 +67,7 @@ _parallel_option = option("--parallel", is_flag=True, help="Allow it beside anot
 verb_group(
     "journal",
     "An attempt records what an agent believed, did and expected, and the outcome. Without a command, lists the "
-    "attempts in this project.",
+    "attempts in this repo.",
     "nudge journal",
     "nudge journal show m12",
     'nudge journal resolve m12 --outcome falsified --lesson "the cache was never the problem"',
@@ -81,7 +79,7 @@ verb_group(
 @verb(
     "journal list",
     "nudge journal list",
-    "nudge journal list --outcome open --all-projects",
+    "nudge journal list --outcome open --all-repos",
     "nudge journal list --domain debugging --since 30d --json",
 )
 @project_options
@@ -196,7 +194,7 @@ def update(invocation: Invocation, attempt_id: int, **fields: Any) -> int:
 @option("--root-cause", metavar="TEXT", help="Why the hypothesis was wrong.")
 def resolve(invocation: Invocation, attempt_id: int, outcome: str, lesson: str | None, **texts: Any) -> int:
     """Takes any open attempt, whatever session it belongs to. An attempt is resolved only once. The lesson is stored as
-    a note, and told to agents that start in this project."""
+    a note, and told to agents that start in this repo."""
     console = invocation.console
     texts = params.drop_none(lesson=None if lesson is None else read_text(lesson), **texts)
     fields = {"id": attempt_id, "status": outcome, **texts}
@@ -224,7 +222,7 @@ def adopt(invocation: Invocation, attempt_id: int, session: str | None, parallel
     return EXIT_OK
 
 
-@verb("journal calibration", "nudge journal calibration", "nudge journal calibration --all-projects --since 90d")
+@verb("journal calibration", "nudge journal calibration", "nudge journal calibration --all-repos --since 90d")
 @project_options
 @_since_option
 def calibration(invocation: Invocation, project: str | None, all_projects: bool, since: str | None) -> int:
@@ -243,7 +241,7 @@ def calibration(invocation: Invocation, project: str | None, all_projects: bool,
 
 
 def _table(console: Console, entries: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield `m12  open  2m ago  debugging  GOAL` for each attempt, with the namespace unless all have the same."""
+    """Yield `m12  open  2m ago  debugging  GOAL` for each attempt, with the repo unless all have the same."""
     styler, several = console.styler, len({entry["namespace"] for entry in entries}) > 1
     rows = [
         (
@@ -302,7 +300,7 @@ def _facts(
     yield "root cause", escape(": ".join(str(part) for part in parts if part and part != _NO_CATEGORY))
     yield "lesson", escape("; ".join(str(text) for text in (metadata.get("lesson") or {}).values()))
     yield "domain", escape(", ".join(str(metadata[part]) for part in ("domain", "strategy") if part in metadata))
-    yield "namespace", escape(note["namespace"])
+    yield "repo", escape(note["namespace"])
     yield "session", escape(str(metadata.get("session_id") or ""))
     yield "started", f"{note['created_at']} ({age_text(note['created_at'])})"
     if ended := metadata.get("resolved_at"):

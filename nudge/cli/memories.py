@@ -1,5 +1,5 @@
 """The verbs for notes: remember, recall, explain, and `nudge note` with store, recall, search, get, list, update,
-delete, promote, link, unlink, resolve, stats, namespaces and shell."""
+delete, promote, link, unlink, resolve, stats, repos and shell."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ from nudge.cli.params import (
     note_fields,
     option,
     read_text,
-    resolve_namespace,
     words_argument,
 )
 from nudge.cli.plain import Invocation
@@ -77,7 +76,7 @@ def first_sentence(text: str) -> str:
 @verb(
     "recall",
     "nudge recall why sqlite",
-    "nudge recall deploy staging --namespace . --limit 3",
+    "nudge recall deploy staging --repo . --limit 3",
     "nudge recall router --kind decision --json",
 )
 @words_argument
@@ -144,13 +143,13 @@ def recall_hints(
     help="Words to search notes for, ids of notes (m12), names of hints (api/test), or a command or path that failed.",
     shell_complete=completion.explained,
 )
-@option("--project", metavar="NAME", help="Only notes of this namespace.", shell_complete=completion.namespaces)
+@params.namespace_option(name="project")
 @params.limit_option(limits.DEFAULT_RECALL_LIMIT, "notes that the words find")
 @option("--pack", is_flag=True, help="Also show in how many sessions agents were told it.")
 def explain(invocation: Invocation, what: tuple[str, ...], project: str | None, limit: int | None, pack: bool) -> int:
     """Prints each note or hint with its score and the parts that add up to it. A hint that does not apply here is shown
     with the condition that excludes it."""
-    fields = {**_explain_fields(what), **params.drop_none(project=resolve_namespace(project), limit=limit)}
+    fields = {**_explain_fields(what), **params.drop_none(project=project, limit=limit)}
     result = invocation.call("nudge.memory_explain", {**fields, "include_pack_context": pack})
     console = invocation.console
     console.result(result, result_lines.explain_lines(console, result))
@@ -198,14 +197,14 @@ verb_group(
     "--title",
     required=True,
     metavar="TITLE",
-    help="Title. The note of this title in its namespace is updated, and keeps what is not given.",
+    help="Title. The note of this title in its repo is updated, and keeps what is not given.",
 )
 @option("-c", "--content", required=True, metavar="TEXT", help="The text; - reads it from stdin.")
 @field_options()
 @option("--ttl-secs", type=WHOLE, metavar="N", help="Seconds until it expires, instead of the time of its tier.")
 def store(invocation: Invocation, content: str, **fields: Any) -> int:
     """An update never lowers the tier or the priority. A text with a credential is refused. Prints the id of the note,
-    its namespace and how long it is kept."""
+    its repo and how long it is kept."""
     return _store(invocation, content=read_text(content), **fields)
 
 
@@ -241,7 +240,7 @@ def search(invocation: Invocation, words: tuple[str, ...], **filters: Any) -> in
     return EXIT_OK
 
 
-@verb("note list", "nudge note list", "nudge note list --namespace . --tier long --offset 50")
+@verb("note list", "nudge note list", "nudge note list --repo . --tier long --offset 50")
 @filter_options
 @params.limit_option(limits.DEFAULT_SEARCH_LIMIT, "notes")
 @option("--offset", type=WHOLE, metavar="N", help="Skip the first N notes.")
@@ -275,7 +274,7 @@ def _show_list(
 
 @verb("note get", "nudge note get m12", "nudge note get 12 --json")
 @id_argument
-@params.namespace_option("Namespace of the note; needed for a private note of another project.")
+@params.namespace_option("Repo of the note; needed if it is a private one, and not the one you are in.")
 def get(invocation: Invocation, note_id: int, namespace: str | None) -> int:
     """Prints the text, all fields and the links to other notes."""
     result = invocation.call("nudge.memory_get", {"id": note_id, **note_fields(namespace)})
@@ -385,9 +384,9 @@ def stats(invocation: Invocation) -> int:
     return EXIT_OK
 
 
-@verb("note namespaces", "nudge note namespaces")
-def namespaces(invocation: Invocation) -> int:
-    """A namespace is the full name of a repo, or any name that a note was stored with."""
+@verb("note repos", "nudge note repos")
+def repos(invocation: Invocation) -> int:
+    """Prints the full name of each repo, or the other name that its notes were stored with."""
     console, result = invocation.console, invocation.call("nudge.memory_namespaces", {})
     rows = [(escape(row["namespace"]), output.count(row["count"], "note")) for row in result["namespaces"]]
     console.result(result, ("  ".join(row) for row in output.align(rows)))
@@ -402,21 +401,21 @@ _SHELL_PROMPT = "note> "
 _SHELL_HELP = (
     ("recall WORDS", "find notes with any of the words"),
     ("search WORDS", "find notes with all of the words"),
-    ("list [NAMESPACE]", "list notes"),
+    ("list [REPO]", "list notes"),
     ("get ID", "show a note in full"),
     ("stats", "count notes"),
-    ("namespaces", "list namespaces"),
+    ("repos", "list the repos that have notes"),
     ("delete ID", "delete a note permanently"),
     ("help", "show this"),
     ("quit", "leave; so does Ctrl-D"),
 )
-_SHELL_VERBS = ("recall", "search", "list", "get", "stats", "namespaces", "delete")
+_SHELL_VERBS = ("recall", "search", "list", "get", "stats", "repos", "namespaces", "delete")
 
 
 @verb("note shell", "nudge note shell", "printf 'recall sqlite\\nstats\\n' | nudge note shell")
 def shell(invocation: Invocation) -> int:
-    """Each line is a command: recall, search, list, get, stats, namespaces, delete, help or quit. They take the options
-    of `nudge note COMMAND`. Reads lines from stdin when it is not a terminal."""
+    """Each line is a command: recall, search, list, get, stats, repos, delete, help or quit. They take the options of
+    `nudge note COMMAND`. Reads lines from stdin when it is not a terminal."""
     global_options = ["--json"] if invocation.as_json else []
     global_options += ["--port", str(invocation.port)] if invocation.port is not None else []
     for line in _read_lines():
@@ -434,9 +433,9 @@ def shell(invocation: Invocation) -> int:
 
 
 def _verb_arguments(command: str, rest: list[str]) -> list[str]:
-    """Return the arguments of the verb: `list NAMESPACE` is the one command that differs from it."""
+    """Return the arguments of the verb: `list REPO` is the one command that differs from it."""
     if command == "list" and rest and not rest[0].startswith("-"):
-        return ["--namespace", *rest]
+        return ["--repo", *rest]
     return rest
 
 

@@ -58,7 +58,8 @@ _OPTIONS = {
     "obs_type": "--type",
     "order_by": "--order-by",
     "session_id": "--session",
-    **{name: f"--{name}" for name in ("priority", "confidence", "tags", "limit", "before", "after", "project")},
+    **{name: f"--{name}" for name in ("priority", "confidence", "tags", "limit", "before", "after")},
+    **dict.fromkeys(("project", "namespace"), "--repo"),
     "source_id": "SOURCE",
     "target_id": "TARGET",
     "winner_id": "RIGHT",
@@ -278,10 +279,10 @@ def _terminal_message(error: NudgeError, verb: str) -> str:
 
 
 def _advice(reason: str, verb: str) -> str:
-    if reason == "E_NOT_FOUND" and verb in ("told", "learned"):
+    if reason == "E_NOT_FOUND" and verb in ("told", "facts"):
         return f"list them with: nudge {verb}"
     if reason == "E_NOT_FOUND" and verb.startswith("journal"):
-        return "list the attempts with: nudge journal list --all-projects"
+        return "list the attempts with: nudge journal list --all-repos"
     if reason == "E_NOT_FOUND" and verb.split()[0] in _NOTE_VERBS:
         archive = "archive " if verb.startswith("note archive") else ""
         return f"list the notes with: nudge note {archive}list"

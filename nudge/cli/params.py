@@ -3,6 +3,7 @@ operation."""
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -15,6 +16,7 @@ from nudge.cli import completion, plain
 from nudge.cli.output import Usage
 from nudge.clock import iso
 from nudge.errors import Invalid
+from nudge.repos import normalize_repo
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -24,14 +26,22 @@ SCOPE_SECTION = "Scope: where the hint applies (several values: separate with co
 
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _DAY = _UNITS["d"]
+_URL = re.compile(r"git:|[a-z+]+://|[^\s/@]+@[^\s/]+:")
 
 
 class Option(click.Option):
-    """An option with the section of the help that lists it."""
+    """An option with the section of the help that lists it. `unlisted` names are accepted
+    too: what a seed calls the parameter."""
 
-    def __init__(self, *args: Any, section: str = "Options", **kwargs: Any) -> None:
+    def __init__(self, *args: Any, section: str = "Options", unlisted: Sequence[str] = (), **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.section = section
+        self.section, self.unlisted = section, unlisted
+
+    def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
+        shown = self.opts
+        self.opts = [*shown, *self.unlisted]
+        super().add_to_parser(parser, ctx)
+        self.opts = shown
 
 
 class FunctionType(click.ParamType[Any]):
@@ -120,6 +130,16 @@ def parse_note_ids(text: str) -> list[int]:
     return [parse_note_id(part) for part in plain.parse_list(text)]
 
 
+def parse_repo(text: str) -> str:
+    """Parse the name of a repo, short or full, or its URL; `.` is the repo or directory you are in. A repo is named by
+    any other text too: notes may belong to a team."""
+    if text == ".":
+        if (here := context.resolve().project) is None:
+            raise ValueError("'.' needs a directory, and the current one does not exist")
+        return here
+    return (context.project_of(normalize_repo(text), None) or text) if _URL.match(text) else text
+
+
 def parse_count(text: str) -> int:
     number = plain.parse_whole(text)
     if number < 1:
@@ -179,6 +199,7 @@ def parse_metadata(text: str) -> dict[str, Any]:
 
 WHOLE = FunctionType("integer", plain.parse_whole)
 COUNT = FunctionType("count", parse_count)
+REPO = FunctionType("repo", parse_repo)
 NUMBER = FunctionType("number", parse_number)
 PORT = FunctionType("port", plain.parse_port)
 PAIR = FunctionType("pair", parse_pair)
@@ -206,6 +227,20 @@ def list_option(*names: str, type: FunctionType, **attributes: Any) -> Callable[
         return [item for items in values for item in items] or None
 
     return option(*names, type=type, multiple=True, callback=join, **attributes)
+
+
+def _repo_option(name: str, help: str, complete: completion.Complete, **attributes: Any) -> Callable[[F], F]:
+    unlisted = ["--project", "--namespace"]
+    return option(
+        "--repo",
+        name,
+        unlisted=unlisted,
+        type=REPO,
+        metavar="REPO",
+        help=help,
+        shell_complete=complete,
+        **attributes,
+    )
 
 
 def options(*decorators: Callable[[Any], Any]) -> Callable[[F], F]:
@@ -340,8 +375,11 @@ id_argument = click.argument(
 )
 
 
-def namespace_option(help: str = "Only notes of this namespace; . is the repo you are in.") -> Callable[[F], F]:
-    return option("--namespace", metavar="NAME", help=help, shell_complete=completion.namespaces)
+def namespace_option(
+    help: str = "Only notes of this repo; . is the one you are in.", name: str = "namespace"
+) -> Callable[[F], F]:
+    """The option for the repo of notes; `name` is the parameter of the verb."""
+    return _repo_option(name, help, completion.namespaces)
 
 
 filter_options = options(
@@ -378,7 +416,7 @@ def field_options(*, with_defaults: bool = True) -> Callable[[F], F]:
         list_option("--files", type=LIST, metavar="PATH,PATH", help="Files of the repo that it is about."),
         option("--priority", type=WHOLE, metavar="N", help=describe("1 to 10", "5")),
         option("--confidence", type=NUMBER, metavar="X", help=describe("How sure it is, 0.0 to 1.0", "1.0")),
-        namespace_option(describe("Namespace of the note", "the repo you are in")),
+        namespace_option(describe("Repo that the note belongs to, or any other name", "the repo you are in")),
         option("--source", type=click.Choice(NOTE_SOURCES), help=describe("Who writes it", "cli")),
         option(
             "--expires-at",
@@ -394,18 +432,8 @@ words_argument = click.argument("words", metavar="WORDS...", nargs=-1, required=
 
 
 def note_fields(namespace: str | None = None, **values: Any) -> dict[str, Any]:
-    """Return the fields of an operation on notes: the options that were used, with `.` resolved to a namespace."""
-    return drop_none(namespace=resolve_namespace(namespace), **values)
-
-
-def resolve_namespace(name: str | None) -> str | None:
-    """Return the namespace that --namespace names; `.` is that of the repo or directory you are in."""
-    if name != ".":
-        return name
-    here = context.resolve().project
-    if here is None:
-        raise Usage("--namespace . needs a directory, and the current one does not exist", "name the namespace")
-    return here
+    """Return the fields of an operation on notes: the options that were used."""
+    return drop_none(namespace=namespace, **values)
 
 
 def read_text(text: str) -> str:
@@ -416,23 +444,28 @@ def read_text(text: str) -> str:
     return plain.read_stdin(limits.MAX_NOTE_BYTES + 1, too_large, "convert it first, for example with iconv")
 
 
-# Projects
+# Repos: what the history calls a project, and notes a namespace
 
 
 def project_option(help: str, **attributes: Any) -> Callable[[F], F]:
-    return option("--project", metavar="NAME", help=help, shell_complete=completion.projects, **attributes)
+    """The option for the repo of observations, sessions, attempts and facts."""
+    return _repo_option("project", help, completion.projects, **attributes)
+
+
+def all_projects_option(help: str = "All repos.") -> Callable[[F], F]:
+    return option("--all-repos", "all_projects", unlisted=["--all-projects"], is_flag=True, help=help)
 
 
 project_options = options(
-    project_option("Only this project (default: the current one)."),
-    option("--all-projects", is_flag=True, help="All projects."),
+    project_option("Only this repo (default: the one you are in)."),
+    all_projects_option(),
 )
 
 
 def resolve_project(project: str | None, all_projects: bool) -> str | None:
-    """Return the project that --project names, else the current one; None stands for all of them."""
+    """Return the project that --repo names, else the current one; None stands for all of them."""
     if all_projects and project is not None:
-        raise Usage("--project and --all-projects exclude each other", "leave one out")
+        raise Usage("--repo and --all-repos exclude each other", "leave one out")
     if all_projects or project is not None:
         return None if all_projects else str(project).casefold()
     return context.resolve().project

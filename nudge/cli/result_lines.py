@@ -30,6 +30,16 @@ _EIGHTHS = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")
 _STRONG, _MIDDLING = 8, 5  # priorities that are green, yellow; the others are red
 _SHORT_ID = 8  # characters of a session's id in a table; any unique beginning names the session
 _TIER_STYLES = {"short": "red", "mid": "yellow", "long": "green"}
+_PART_LABELS = {"namespace": "repo"}
+_SHOWN_FIELDS = (
+    ("session_id", "session"),
+    ("project", "repo"),
+    ("branch", "branch"),
+    ("clone", "clone"),
+    ("source_event", "event"),
+    ("tool_name", "tool"),
+    ("file_path", "file"),
+)
 _TYPE_STYLES = {
     "command_error": "red",
     "git_commit": "green",
@@ -135,7 +145,7 @@ def stored_note_lines(console: Console, result: Mapping[str, Any]) -> Iterator[s
     styler, name = console.styler, note_name(result["id"])
     word = "updated" if "previous" in result else "stored"
     yield styler.done(f"{word} {styler.paint('bold', name)} {title_of(result)} ({result['kind']}, {result['tier']})")
-    yield f"  namespace: {escape(result['namespace'])}"
+    yield f"  repo: {escape(result['namespace'])}"
     if expires_at := result.get("expires_at"):
         life = _remaining_time(expires_at)
         yield f"  kept: {life}, and longer when it is recalled; for good: nudge note promote {name}"
@@ -160,7 +170,7 @@ def _note_fields(console: Console, note: Note) -> Iterator[tuple[str, str]]:
     bar = f"{_priority_bar(console, note['priority'])} {note['priority']}" if console.is_terminal else note["priority"]
     yield "tier", tier_text(console.styler, note["tier"])
     yield "kind", escape(note["kind"])
-    yield "namespace", escape(note["namespace"])
+    yield "repo", escape(note["namespace"])
     yield "priority", str(bar)
     yield "confidence", f"{note['confidence']:g}"
     if note.get("tags"):
@@ -199,7 +209,7 @@ def note_stats_lines(console: Console, result: Mapping[str, Any]) -> Iterator[st
         bar = f"{_bar(styler, -(-number * _BAR_WIDTH // most))}  " if console.is_terminal else ""
         yield f"  {tier_text(styler, tier, 5)}  {bar}{number:,}"
     if result["by_namespace"]:
-        yield styler.paint("bold", "namespaces")
+        yield styler.paint("bold", "repos")
         yield from count_lines([(escape(row["namespace"]), row["count"]) for row in result["by_namespace"]])
     yield f"expiring within a day: {result['expiring_soon']:,}, links: {result['links_count']:,}"
     yield f"archived: {result['archived']:,}, database: {format_size(result['db_size_bytes'])}"
@@ -226,7 +236,7 @@ def _explained_lines(
     styler = console.styler
     is_hint, rank = item["kind"] == "hint", item["retrieval"]["rank"]
     is_fact = item["kind"] == "fact"
-    name = "learned" if is_fact else _explained_name(item, in_history=in_history)
+    name = "fact" if is_fact else _explained_name(item, in_history=in_history)
     place = (
         f"(rank {rank})" if rank else "(does not apply here)" if is_hint else "(not among the best)" if searched else ""
     )
@@ -235,6 +245,7 @@ def _explained_lines(
     if (total := item["score"]["total"]) is not None:
         yield f"  {styler.paint('bold', 'score')}  {total:.4f}"
         parts = {part: value for part, value in item["score"]["components"].items() if value is not None}
+        parts = {_PART_LABELS.get(part, part): value for part, value in parts.items()}
         width = output.widest(parts)
         for part, value in parts.items():
             bar = _part_bar(styler, abs(value) / longest)
@@ -245,7 +256,7 @@ def _explained_lines(
         yield f"  words: {escape(', '.join(matches['query_terms']))}"
     yield from (f"  - {escape(reason)}" for reason in matches.get("reasons") or ())
     if item["project"] and not is_hint:
-        yield f"  {'project' if in_history else 'namespace'}: {escape(item['project'])}"
+        yield f"  repo: {escape(item['project'])}"
     if (pack := item["pack_context"]) is not None:
         yield f"  injected: {_pack_text(pack)}"
 
@@ -348,8 +359,7 @@ def full_observation_lines(styler: Styler, row: Observation) -> Iterator[str]:
     head = f"#{row['id']}  {escape(row['obs_type'])}"
     yield f"{styler.paint('bold', head)}  {local_time(row['timestamp'])} ({time_ago(row['timestamp'])}){pinned}"
     yield from (f"  {line}" for line in escape(row["content"], keep_lines=True).split("\n"))
-    facts = ("session_id", "project", "branch", "clone", "source_event", "tool_name", "file_path")
-    fields = {name: row[name] for name in facts if row.get(name)} | (row.get("metadata") or {})
+    fields = {label: row[name] for name, label in _SHOWN_FIELDS if row.get(name)} | (row.get("metadata") or {})
     for name, value in fields.items():
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         first, *more = escape(text, keep_lines=isinstance(value, str)).split("\n")
@@ -421,7 +431,7 @@ def _injected_name(item: Any) -> str:
 
 
 def empty_note(client: Client, project: str | None, note: str = "") -> str:
-    """Return what to say about an empty result: that no project has the name that --project gives, else `note`."""
+    """Return what to say about an empty result: that no repo has the name that --repo gives, else `note`."""
     if project is None or client.call("nudge.sessions", {"project": project.casefold(), "limit": 1}):
         return note
-    return escape(f"no project is called {project} here; list them with: nudge sessions")
+    return escape(f"no repo is called {project} here; list them with: nudge sessions")

@@ -16,14 +16,14 @@ from nudge.text import escape
 
 
 @verb("off", "nudge off", "nudge off --all", "NUDGE_OFF=1 claude")
-@option("--all", "everywhere", is_flag=True, help="Turn it off in all projects.")
+@option("--all", "everywhere", is_flag=True, help="Turn it off in all repos.")
 def off(invocation: Invocation, everywhere: bool) -> int:
     """Hooks record nothing and agents are told nothing until `nudge on`. Set NUDGE_OFF=1 to turn it off for one run."""
     here = resolve()
     if not everywhere and switch.project_key(here) is None:
-        raise Invalid("the current directory does not exist; cd to the project, or use: nudge off --all")
+        raise Invalid("the current directory does not exist; cd to the repo, or use: nudge off --all")
     switches = switch.turn_off(paths.runtime_dir(), None if everywhere else here)
-    where = "everywhere" if everywhere else f"for {escape(project_name(here.project or 'this project'))}"
+    where = "everywhere" if everywhere else f"for {escape(project_name(here.project or 'this repo'))}"
     undo = f"; turn them on with: {escape(reason.fix)}" if (reason := switches.why(here)) else ""
     styler = invocation.console.styler
     result = {"recording": False, **switches.to_wire()}
@@ -36,7 +36,7 @@ def off(invocation: Invocation, everywhere: bool) -> int:
     "--all",
     "everywhere",
     is_flag=True,
-    help="Turn it on in all projects, including those that were turned off one by one.",
+    help="Turn it on in all repos, including those that were turned off one by one.",
 )
 def on(invocation: Invocation, everywhere: bool) -> int:
     """Undoes `nudge off`. Fails when NUDGE_OFF or a setting keeps it off, and says which."""
@@ -44,7 +44,7 @@ def on(invocation: Invocation, everywhere: bool) -> int:
     if off := switch.why_off_for_this_run(os.environ) or switch.why_off_by_settings(os.environ, here):
         raise switch.still_off(off)
     switches = switch.turn_on(paths.runtime_dir(), None if everywhere else here)
-    where = "every project" if everywhere else escape(project_name(here.project or "this project"))
+    where = "every repo" if everywhere else escape(project_name(here.project or "this repo"))
     styler = invocation.console.styler
     result = {"recording": True, **switches.to_wire()}
     invocation.console.result(result, [styler.done(f"recording and telling are on for {where}")])

@@ -18,7 +18,7 @@ from nudge import context, files, limits, paths, transfer_files
 from nudge.cli import completion, output, params, plain
 from nudge.cli.app import verb
 from nudge.cli.output import EXIT_OK, EXIT_REFUSED, Styler, Usage
-from nudge.cli.params import dry_run_option, namespace_option, note_fields, option, resolve_namespace
+from nudge.cli.params import dry_run_option, namespace_option, note_fields, option
 from nudge.cli.plain import Invocation
 from nudge.cli.prompts import ask, can_ask, progress, waiting, yes_option
 from nudge.errors import INVALID_REQUEST, PARSE_ERROR, Invalid, NotFound, NudgeError, StorageFailed
@@ -30,7 +30,7 @@ _OUTCOMES = ("created", "updated", "unchanged", "expired", "forgotten", "conflic
 _ERRORS_SHOWN = 10
 
 _target_namespace_option = params.namespace_option(
-    "Namespace of notes that name none (default: global); . is the repo you are in."
+    "Repo of notes that name none (default: global); . is the one you are in."
 )
 _output_option = option(
     "-o",
@@ -202,10 +202,10 @@ def export_hints(
 
 
 def _note_left_out(invocation: Invocation, named: str | None = None) -> None:
-    """Name the private projects that an export from here leaves out: a backup without them must not look whole."""
+    """Name the private repos that an export from here leaves out: a backup without them must not look whole."""
     left_out = [] if named else visible_here(context.resolve()).hidden_names
     if left_out:
-        invocation.console.note(f"private projects are left out: {', '.join(left_out)}; export in them, too")
+        invocation.console.note(f"private repos are left out: {', '.join(left_out)}; export in them, too")
 
 
 def _payload_hints(payload: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -304,7 +304,7 @@ def _hint_import_lines(styler: Styler, result: dict[str, Any]) -> Iterator[str]:
 # Notes
 
 
-@verb("note export", "nudge note export > notes.json", "nudge note export -o notes.json --namespace .")
+@verb("note export", "nudge note export > notes.json", "nudge note export -o notes.json --repo .")
 @_output_option
 @namespace_option()
 def export_notes(invocation: Invocation, target: str | None, namespace: str | None) -> int:
@@ -361,7 +361,7 @@ def _parse_notes(name: str, document: Any) -> dict[str, Any] | None:
         advice = (
             "it has hints, read it with: nudge import" if has_hints else "it must be the output of nudge note export"
         )
-        raise Invalid(f"{name} has no list of memories; {advice}")
+        raise Invalid(f"{name} has no list `memories`; {advice}")
     for rows in ("memories", "links"):
         listed = document.get(rows, [])
         if not isinstance(listed, list) or not all(isinstance(row, dict) for row in listed):
@@ -427,7 +427,7 @@ def _row_name(error: Mapping[str, Any]) -> str:
 @verb(
     "note mine",
     "nudge note mine --format claude conversations.json",
-    "nudge note mine --format slack ~/Downloads/slack-export --namespace team",
+    "nudge note mine --format slack ~/Downloads/slack-export --repo team",
     "nudge note mine --format chatgpt export/ --dry-run",
 )
 @click.argument(
@@ -448,7 +448,7 @@ def mine_notes(invocation: Invocation, path: str, form: str, namespace: str | No
             paths.runtime_dir(),
             form,
             source,
-            namespace=resolve_namespace(namespace),
+            namespace=namespace,
             dry_run=dry_run,
             progress=advance,
         )

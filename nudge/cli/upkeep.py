@@ -38,7 +38,7 @@ from nudge.text import escape, format_size
 
 @verb(
     "note forget",
-    "nudge note forget --namespace my-app --pattern 'old stuff' --tier short",
+    "nudge note forget --repo my-app --pattern 'old stuff' --tier short",
     "nudge note forget --tags scratch --until 30d --dry-run",
 )
 @option("--pattern", metavar="WORDS", help="Only notes with all of these words.")
@@ -96,7 +96,7 @@ def _forget_lines(console: Console, result: Mapping[str, Any]) -> Iterator[str]:
 )
 @option("-T", "--title", required=True, metavar="TITLE", help="Title of the new note.")
 @option("-s", "--summary", required=True, metavar="TEXT", help="Text of the new note; - reads it from stdin.")
-@params.namespace_option("Namespace of the new note (default: that of the first ID).")
+@params.namespace_option("Repo of the new note (default: that of the first ID).")
 @option("--tier", type=click.Choice(TIERS), help="Tier of the new note (default: long).")
 def consolidate(
     invocation: Invocation,
@@ -119,7 +119,7 @@ def consolidate(
 @verb(
     "note auto-consolidate",
     "nudge note auto-consolidate --dry-run",
-    "nudge note auto-consolidate --namespace . --short-only --min-count 5",
+    "nudge note auto-consolidate --repo . --short-only --min-count 5",
 )
 @namespace_option()
 @option("--short-only", is_flag=True, help="Only notes of the tier short.")
@@ -128,7 +128,7 @@ def consolidate(
 def auto_consolidate(
     invocation: Invocation, namespace: str | None, short_only: bool, min_count: int | None, dry_run: bool
 ) -> int:
-    """A group is the notes of one namespace with the same first tag. A new note of the tier long gets all their texts,
+    """A group is the notes of one repo with the same first tag. A new note of the tier long gets all their texts,
     and they go to the archive. Prints one line for each group."""
     fields = {"short_only": short_only, "dry_run": dry_run, **note_fields(namespace, min_count=min_count)}
     result = invocation.call("nudge.memory_auto_consolidate", fields)
@@ -179,7 +179,7 @@ verb_group(
     "note archive list",
     "nudge note archive list",
     "nudge note archive list deploy staging --kind decision",
-    "nudge note archive list --namespace . --limit 50",
+    "nudge note archive list --repo . --limit 50",
 )
 @click.argument("words", metavar="WORDS...", nargs=-1, help="Only notes with any of these words.")
 @filter_options
@@ -299,7 +299,7 @@ def _id_list(ids: Sequence[int]) -> str:
 @verb(
     "purge",
     "nudge purge --search 'customer name' --confirm",
-    "nudge purge --project old-thing",
+    "nudge purge --repo old-thing",
     "nudge purge --type file_read --older-than 30d --confirm",
     "nudge purge --id 42 --id 43 --confirm",
 )
@@ -310,7 +310,7 @@ def _id_list(ids: Sequence[int]) -> str:
     help="Recorded before WHEN: a date, an ISO time, or 7d (seven days ago).",
     **_FILTERS,
 )
-@params.project_option("Of this project.", **_FILTERS)
+@params.project_option("Of this repo.", **_FILTERS)
 @option(
     "--session",
     metavar="SESSION",
@@ -338,8 +338,8 @@ def purge(invocation: Invocation, session: str | None, ids: tuple[int, ...], con
     selection = params.drop_none(**filters, ids=list(ids) or None)
     if not selection and session is None:
         raise Usage(
-            "say what to delete: --before, --project, --session, --id, --type, --older-than or --search",
-            "try: nudge purge --project old-thing",
+            "say what to delete: --before, --repo, --session, --id, --type, --older-than or --search",
+            "try: nudge purge --repo old-thing",
         )
     console, client = invocation.console, invocation.client()
     if session is not None:

@@ -19,11 +19,11 @@ FIRST = ("set", "get", "query", "remember", "recall", "search", "inject", "statu
 class Verb:
     """Where a verb is implemented, and what `nudge help all` says about it.
 
-    `seed_names` work like aliases, but no help lists them."""
+    `unlisted` names work like aliases, but no help lists them: what a seed calls the verb, or its operation."""
 
     __slots__ = (
         *("name", "parent", "word", "group", "module", "summary"),
-        *("operations", "aliases", "seed_names", "hidden"),
+        *("operations", "aliases", "unlisted", "hidden"),
     )
 
     def __init__(
@@ -34,12 +34,12 @@ class Verb:
         summary: str,
         *operations: str,
         aliases: tuple[str, ...] = (),
-        seed_names: tuple[str, ...] = (),
+        unlisted: tuple[str, ...] = (),
         hidden: bool = False,
     ) -> None:
         self.name, self.group, self.summary = name, group, summary
         self.module = module if "." in module else f"nudge.cli.{module}"
-        self.operations, self.aliases, self.seed_names, self.hidden = operations, aliases, seed_names, hidden
+        self.operations, self.aliases, self.unlisted, self.hidden = operations, aliases, unlisted, hidden
         self.parent, _, self.word = name.rpartition(" ")
 
 
@@ -54,7 +54,7 @@ _TABLE = (
         "hints",
         "list components, or all hints in one",
         "nudge.list_components",
-        seed_names=("list-components",),
+        unlisted=("list-components",),
     ),
     Verb("delete", HINTS, "hints", "delete a hint, or one variant of it", "nudge.delete_hint", aliases=("rm",)),
     Verb("bump", HINTS, "hints", "credit a hint that worked, or lower one that failed", "nudge.bump"),
@@ -79,7 +79,7 @@ _TABLE = (
         "recall", NOTES, "memories", "search notes and hints for any of the words", "nudge.memory_recall", "nudge.query"
     ),
     Verb("explain", NOTES, "memories", "show the scores of notes and hints, part by part", "nudge.memory_explain"),
-    Verb("note", NOTES, "memories", "store, find, change, link and tidy up notes", seed_names=("memory",)),
+    Verb("note", NOTES, "memories", "store, find, change, link and tidy up notes", unlisted=("memory",)),
     Verb("note store", NOTES, "memories", "store a note, or update the one with its title", "nudge.memory_store"),
     Verb("note recall", NOTES, "memories", "find notes with any of the words; counts as a use", "nudge.memory_recall"),
     Verb("note search", NOTES, "memories", "find notes with all of the words", "nudge.memory_search"),
@@ -91,8 +91,15 @@ _TABLE = (
     Verb("note link", NOTES, "memories", "link two notes", "nudge.memory_link"),
     Verb("note unlink", NOTES, "memories", "delete a link between two notes", "nudge.memory_delete_link"),
     Verb("note resolve", NOTES, "memories", "mark which of two contradicting notes is right", "nudge.memory_resolve"),
-    Verb("note stats", NOTES, "memories", "count notes by tier and namespace", "nudge.memory_stats"),
-    Verb("note namespaces", NOTES, "memories", "list namespaces and their numbers of notes", "nudge.memory_namespaces"),
+    Verb("note stats", NOTES, "memories", "count notes by tier and repo", "nudge.memory_stats"),
+    Verb(
+        "note repos",
+        NOTES,
+        "memories",
+        "list the repos that have notes, and how many",
+        "nudge.memory_namespaces",
+        unlisted=("namespaces",),
+    ),
     Verb("note shell", NOTES, "memories", "browse notes at a prompt"),
     Verb("note forget", NOTES, "upkeep", "move notes to the archive", "nudge.memory_forget"),
     Verb("note consolidate", NOTES, "upkeep", "replace notes with one summary", "nudge.memory_consolidate"),
@@ -152,8 +159,8 @@ _TABLE = (
     Verb("backup", HISTORY, "upkeep", "copy the history to a file", "nudge.backup"),
     Verb("restore", HISTORY, "upkeep", "replace the history with a backup"),
     Verb("backfill", HISTORY, "wiring", "record past sessions from Claude Code transcripts", "nudge.record_many"),
-    Verb("off", HISTORY, "switches", "turn off recording and telling in this project"),
-    Verb("on", HISTORY, "switches", "turn on recording and telling in this project"),
+    Verb("off", HISTORY, "switches", "turn off recording and telling in this repo"),
+    Verb("on", HISTORY, "switches", "turn on recording and telling in this repo"),
     Verb("serve", SERVER, "server", "serve MCP on stdio, and HTTP"),
     Verb("status", SERVER, "server", "show the running server and its state", "nudge.status"),
     Verb("stop", SERVER, "server", "stop the server; hints are kept for the session", "nudge.stop"),
@@ -172,7 +179,8 @@ _BY_NAME: dict[str, Verb] = {}
 
 def register(entry: Verb) -> None:
     """Make a verb known by its name and its aliases."""
-    _BY_NAME.update(dict.fromkeys((entry.name, *entry.aliases, *entry.seed_names), entry))
+    words = (entry.word, *entry.aliases, *entry.unlisted)
+    _BY_NAME.update(dict.fromkeys((f"{entry.parent} {word}".lstrip() for word in words), entry))
 
 
 for _entry in _TABLE:

@@ -15,7 +15,7 @@ import click
 
 from nudge import config, paths
 from nudge import switches as switch
-from nudge.cli import app, completion, output, plain
+from nudge.cli import app, output, params, plain
 from nudge.cli.app import verb
 from nudge.cli.output import EXIT_INTERRUPTED, EXIT_OK, EXIT_REFUSED, Console, Styler, Usage
 from nudge.cli.params import TIME, option
@@ -353,7 +353,7 @@ def record(invocation: Invocation) -> int:
 # backfill
 
 
-@verb("backfill", "nudge backfill", "nudge backfill --dry-run", "nudge backfill --since 2026-10-01 --project api")
+@verb("backfill", "nudge backfill", "nudge backfill --dry-run", "nudge backfill --since 2026-10-01 --repo api")
 @click.argument(
     "directory",
     metavar="[DIR]",
@@ -363,7 +363,7 @@ def record(invocation: Invocation) -> int:
 )
 @option("--dry-run", is_flag=True, help="Count the events by type, and record nothing.")
 @option("--since", type=TIME, metavar="DATE", help="Only events since this date or time.")
-@option("--project", metavar="NAME", help="Only events of this project.", shell_complete=completion.projects)
+@params.project_option("Only events of this repo.")
 def backfill(
     invocation: Invocation, directory: str | None, dry_run: bool, since: int | None, project: str | None
 ) -> int:

@@ -74,9 +74,9 @@ def find(connection: SqlConnection, name: str | None, visible: Visibility = EVER
     shown = identities - visible.hidden(identities)
     if len(shown) > 1:
         names = sorted(quote_name(_short_name(connection, identity), limits.MAX_TOLD_COMMAND) for identity in shown)
-        raise Invalid(f"{name} matches {len(names)} projects; name one of {', '.join(names)}", field="project")
+        raise Invalid(f"{name} matches {len(names)} repos; name one of {', '.join(names)}", field="project")
     if not shown and len(identities) > 1:
-        raise Invalid(f"{name} matches several projects; name one in full", field="project")
+        raise Invalid(f"{name} matches several repos; name one in full", field="project")
     return next(iter(shown or identities))
 
 

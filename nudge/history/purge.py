@@ -57,7 +57,7 @@ class Conditions:
         check_type(obs_type, "type")
         given = (before, project, session, ids, obs_type, older_than, search)
         if all(value is None for value in given):
-            raise Invalid("needs at least one of before, project, session, ids, type, older_than, search")
+            raise Invalid("needs at least one of `before`, `project`, `session`, `ids`, `type`, `older_than`, `search`")
         self._conditions: list[tuple[str, Any]] = [
             ("timestamp < ?", before),
             ("{project} = ?", project),

@@ -1,4 +1,4 @@
-"""The verb about what was learned."""
+"""The verb about facts: what failed, and what worked instead."""
 
 from __future__ import annotations
 
@@ -18,43 +18,44 @@ from nudge.text import escape
 
 
 @verb(
-    "learned",
-    "nudge learned",
-    "nudge learned --all-projects",
-    "nudge learned --forget 'python3 -m pytest'",
+    "facts",
+    "nudge facts",
+    "nudge facts --all-repos",
+    "nudge facts --forget 'python3 -m pytest'",
     group=TELLING,
     summary="list what failed here and what worked instead",
     operations=(
         "nudge.learned",
         "nudge.forget_learned",
     ),
+    unlisted=("learned",),
 )
 @project_options
 @option(
     "--forget",
     metavar="SUBJECT",
-    help="Forget what was learned about this command, path or option.",
-    shell_complete=completion.learned,
+    help="Forget the facts about this command, path or option.",
+    shell_complete=completion.facts,
 )
-def learned(invocation: Invocation, project: str | None, all_projects: bool, forget: str | None) -> int:
+def facts(invocation: Invocation, project: str | None, all_projects: bool, forget: str | None) -> int:
     """Prints each command, path or option that failed because something is missing, and what worked in its place. An
     agent that fails in the same way is told."""
     console, chosen = invocation.console, resolve_project(project, all_projects)
     if forget is not None:
         if chosen is None:
-            raise Usage("--forget needs a project", "name one with --project")
+            raise Usage("--forget needs a repo", "name one with --repo")
         result = invocation.client().call("nudge.forget_learned", {"project": chosen, "subject": forget})
-        console.result(result, [console.styler.done(f"forgot what was learned about {escape(forget)}")])
+        console.result(result, [console.styler.done(f"forgot the facts about {escape(forget)}")])
         return EXIT_OK
     result = invocation.client().call("nudge.learned", project_params(chosen), context=plain.context_params())
-    console.result(result, _learned_lines(console.styler, result["facts"]))
+    console.result(result, _fact_lines(console.styler, result["facts"]))
     if not result["facts"]:
-        nothing = "nothing was learned here yet; Nudge learns when a command fails and another one works in its place"
+        nothing = "no fact is known here yet; Nudge learns one when a command fails and another one works in its place"
         console.note(empty_note(invocation.client(), project, nothing))
     return EXIT_OK
 
 
-def _learned_lines(styler: Styler, facts: Sequence[dict[str, Any]]) -> Iterator[str]:
+def _fact_lines(styler: Styler, facts: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Yield two lines for each fact: what fails and why; what works, and why a session is not told at its start."""
     several = len({fact["project"] for fact in facts}) > 1
     for fact in facts:

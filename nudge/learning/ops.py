@@ -62,7 +62,7 @@ class ListFactsResult(Result):
 
 class ForgetFact(Params):
     project: ProjectName
-    subject: Annotated[Text, Field(description="what does not work, as `nudge learned` shows it")]
+    subject: Annotated[Text, Field(description="what does not work, as `nudge facts` shows it")]
 
 
 class ForgetFactResult(Result):
@@ -269,7 +269,7 @@ async def credit_commands(app: App, database: Database, recorded: Sequence[tuple
     route="GET /api/v1/learned",
     result=ListFactsResult,
     listed=False,
-    summary="History: what failed here and what worked instead, learned from outcomes.",
+    summary="History: facts: what failed here and what worked instead.",
 )
 async def list_facts(app: App, params: ListFacts, call: Call) -> Any:
     """List what was learned in a project, or in all that the caller may see."""
@@ -329,7 +329,7 @@ def _test_row(test: BrokenTest) -> dict[str, Any]:
     route="DELETE /api/v1/learned",
     result=ForgetFactResult,
     listed=False,
-    summary="History: forget what was learned about one command, path or option.",
+    summary="History: forget the facts about one command, path or option.",
 )
 async def forget(app: App, params: ForgetFact, call: Call) -> Any:
     """Delete what was learned about a subject; the next failure may teach it again."""
@@ -342,7 +342,7 @@ async def forget(app: App, params: ForgetFact, call: Call) -> Any:
 
     result = await app.write_once(call, write)
     if not result["forgotten"]:
-        raise NotFound(f"nothing was learned about {params.subject}", project=params.project)
+        raise NotFound(f"no fact is known about {params.subject}", project=params.project)
     app.facts = await app.read(store.load)
     await _remove_unlearned_hints(app, str(result["project"]))
     return {"forgotten": result["forgotten"]}

@@ -317,11 +317,11 @@ def plan_draft(plan: Plan, draft: Draft) -> Draft:
 
 
 def lesson_draft(attempt: Attempt, resolution: Resolution) -> Draft:
-    """The note of a lesson, for the next agent: the takeaway, and what it was learned from."""
+    """The note of a lesson, for the next agent: the takeaway, and the attempt that taught it."""
     draft, lesson = attempt.note.draft, resolution.lesson or {}
     first = lesson.get("takeaway") or lesson["what_worked"]
     worked = [f"(what worked: {lesson['what_worked']})"] if {"takeaway", "what_worked"} <= lesson.keys() else []
-    learned = f"(learned from m{attempt.id}, {resolution.status}: {draft.title})"
+    learned = f"(from attempt m{attempt.id}, {resolution.status}: {draft.title})"
     return replace(
         draft,
         title=cut_title(single_line(first, _LESSON_TITLE_CHARS), limits.MAX_TITLE_BYTES),

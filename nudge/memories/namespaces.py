@@ -51,9 +51,9 @@ def find(connection: SqlConnection, name: str, visible: Visibility = EVERYTHING)
     shown = [namespace for namespace in alike if not visible.is_private(namespace)]
     if len(shown) > 1:
         listed = ", ".join(quote_name(namespace, limits.MAX_NAMESPACE_BYTES) for namespace in shown[:20])
-        raise Invalid(f"{name} matches {len(shown)} namespaces; name one of {listed}", field="namespace")
+        raise Invalid(f"{name} matches {len(shown)} repos; name one of {listed}", field="namespace")
     if not shown and len(alike) > 1:
-        raise Invalid(f"{name} matches several namespaces; name one in full", field="namespace")
+        raise Invalid(f"{name} matches several repos; name one in full", field="namespace")
     return (shown or alike or [name])[0]
 
 

@@ -464,7 +464,7 @@ def refuse_taken_title(connection: SqlConnection, draft: Draft, now: float, *but
     """Raise Conflict when a note other than these has the title in the namespace."""
     other = find_same_title(connection, draft, now)
     if other is not None and other.id not in but:
-        raise Conflict(f"note m{other.id} has this title in namespace {draft.namespace}", id=other.id)
+        raise Conflict(f"note m{other.id} has this title in the repo {draft.namespace}", id=other.id)
 
 
 def refuse_open_attempts(connection: SqlConnection, ids: Sequence[int]) -> None:

@@ -22,7 +22,7 @@ def normalize_path(raw: str, field: str) -> str:
         return raw[:2] + separator + separator.join(_segments(raw[2:].replace("/", "\\"), "\\", field))
     if raw.startswith("\\\\"):
         return "\\\\" + "\\".join(_share(raw, field))
-    raise Invalid("must be an absolute path, such as /home/me/project or C:\\project", field=field)
+    raise Invalid("must be an absolute path, such as /home/me/api or C:\\api", field=field)
 
 
 def normalize_cwd(raw: str) -> str:

@@ -187,7 +187,7 @@ def normalize_cwd_glob(raw: str, field: str) -> str:
     if ".." in pattern.split("/"):
         _refuse("must not contain a `..` segment", field)
     if pattern.startswith("~"):
-        _refuse("`~` is not expanded; write the full path, such as /home/me/project", field)
+        _refuse("`~` is not expanded; write the full path, such as /home/me/api", field)
     if not all(map(_ABSOLUTE.match, expand_braces(pattern, field) if pattern.startswith("{") else [pattern])):
         _refuse("is compared with an absolute directory; start it with `/` or `**/`", field)
     return pattern

@@ -274,12 +274,12 @@ _RECALL_NOTE = "memory_recall touches what it returns; pass touch false when you
 _RECALL_FIRST = types.Prompt(
     name="recall-first",
     title="Recall first",
-    description="Eight rules for using the shared memory",
-    arguments=[types.PromptArgument(name="namespace", description="recall in this namespace only", required=False)],
+    description="Eight rules for using hints and notes",
+    arguments=[types.PromptArgument(name="namespace", description="recall notes of this repo only", required=False)],
 )
 _WORKFLOW = types.Prompt(
     name="memory-workflow",
-    title="Memory workflow",
+    title="Work with notes",
     description="The tools for notes, each with its parameters",
     arguments=[],
 )
@@ -317,9 +317,9 @@ def _render_prompt(name: str, arguments: Mapping[str, str]) -> types.GetPromptRe
 
 
 def _list_rules(namespace: str | None) -> str:
-    scope = f" and namespace {namespace!r}" if namespace else ""
+    scope = f" and `namespace` {namespace!r}" if namespace else ""
     rules = [f"{number}. {rule.format(scope=scope)}" for number, rule in enumerate(_PROMPT_RULES, 1)]
-    return "\n".join(["How to use the memory that the agents on this machine share:", *rules, _RECALL_NOTE])
+    return "\n".join(["How to use the hints and notes that the agents on this machine share:", *rules, _RECALL_NOTE])
 
 
 def _list_note_tools() -> str:

@@ -244,7 +244,7 @@ _ID: dict[str, Any] = {"id": 1}
 
 NOTE_EXAMPLES: dict[str, dict[str, Any]] = {
     "nudge.memory_store": {
-        "title": "Project uses Axum",
+        "title": "The API uses Axum",
         "content": "The HTTP server is built with Axum 0.8.",
         "tier": "mid",
         "namespace": "my-app",

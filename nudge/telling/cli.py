@@ -93,7 +93,7 @@ def _inject_lines(console: Console, result: dict[str, Any]) -> Iterator[str]:
 @verb(
     "told",
     "nudge told",
-    "nudge told --all-projects --limit 100",
+    "nudge told --all-repos --limit 100",
     "nudge told --never m12",
     "nudge told --allow m12",
     group=TELLING,
@@ -108,7 +108,7 @@ def _inject_lines(console: Console, result: dict[str, Any]) -> Iterator[str]:
 @option(
     "--never",
     metavar="LINE",
-    help="Never tell this line again in this project; LINE is its number or name.",
+    help="Never tell this line again in this repo; LINE is its number or name.",
     shell_complete=completion.told,
 )
 @option("--allow", metavar="LINE", help="Allow this line to be told again.", shell_complete=completion.banned)
@@ -162,7 +162,7 @@ _STATS_LEGEND = (
 @verb(
     "stats",
     "nudge stats",
-    "nudge stats --all-projects",
+    "nudge stats --all-repos",
     "nudge stats --json",
     group=TELLING,
     summary="show by week how many lines were told and used",

@@ -257,8 +257,8 @@ class ListToldLinesResult(Result):
 
 
 class NeverTell(InContext):
-    """Without `project` the caller's; null, or a caller without one: every project in which the line was told. A number
-    names a line of the project that it was told in."""
+    """Without `project` the caller's; null, or a caller without one: every repo in which the line was told. A number
+    names a line of the repo that it was told in."""
 
     project: Project = None
     line: Annotated[Text, Field(description="its number or name, as `nudge told` shows it")]

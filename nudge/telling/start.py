@@ -303,7 +303,7 @@ def _foreign_section(
         line = ended_line(row, now, Place(branch=row.branch))
         line.text += f" [{short_name(names.name(row.project or '-'))}]"
         lines.append(line)
-    return _DigestSection("Other projects", lines)
+    return _DigestSection("Other repos", lines)
 
 
 # Text

@@ -72,7 +72,7 @@ def test_name(test: BrokenTest) -> str:
 
 def fact_line(fact: Fact, now: float) -> DigestLine:
     sessions = len(fact.support)
-    text = fact.start_text(now) or f"{quote(fact.cure.error, limits.MAX_TOLD_ERROR)}: see nudge learned"
+    text = fact.start_text(now) or f"{quote(fact.cure.error, limits.MAX_TOLD_ERROR)}: see nudge facts"
     reason = f"learned from {sessions} session{'s' * (sessions != 1)}"
     return DigestLine(
         text,

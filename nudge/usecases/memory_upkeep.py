@@ -137,7 +137,9 @@ class CapabilitiesResult(Result):
 async def forget(app: App, params: Forget, call: Call) -> Any:
     """Move the notes that match all given filters to the archive, from which they can be restored."""
     if not any(value for name, value in params if name != "dry_run"):
-        raise Invalid("name what to forget: namespace, pattern, tier, kind, tags, since, until or min_priority")
+        raise Invalid(
+            "name what to forget: `namespace`, `pattern`, `tier`, `kind`, `tags`, `since`, `until` or `min_priority`"
+        )
     now, visible = app.now(), visible_to(app, call)
 
     def work(connection: sqlite3.Connection) -> dict[str, Any]:

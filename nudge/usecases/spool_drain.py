@@ -63,7 +63,7 @@ async def _take(app: App, directory: str, paths: Sequence[str]) -> None:
     try:
         await hook_answers.learn_from(app, app.database(), recorded)
     except Exception as error:  # the events are stored; an unusual one must not keep the others in the spool
-        _log.warning("nothing was learned from %d spooled events: %s", len(recorded), type(error).__name__)
+        _log.warning("%d spooled events taught nothing: %s", len(recorded), type(error).__name__)
 
 
 def _read(paths: Iterable[str]) -> list[_SpooledEvent]:

@@ -182,7 +182,7 @@ def _injected(hook: _Hook, bare: Callable[[], float], cwd: str, size: int) -> Ro
         return seconds
 
     samples = take_turns({"bare": bare, "start": start}, _STARTS)
-    own, _, _ = told[0].partition("## Other projects")
+    own, _, _ = told[0].partition("## Other repos")
     assert project_name(histories.PROJECTS[0]) in own, told[0]
     note, idle = f"{len(told[0]):,} characters", f"python -c pass {milliseconds(median(samples['bare']))}"
     what = f"SessionStart, no PRIMARY, {size:,} observations"

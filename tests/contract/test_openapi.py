@@ -78,7 +78,7 @@ def test_the_document_has_examples_for_notes() -> None:
     """schemathesis takes them from there, as readers do."""
     described = {name: operation.definition.raw for name, operation in OPERATIONS.items()}
     body = described["memory_store"]["requestBody"]["content"]["application/json"]["example"]
-    assert body["title"] == "Project uses Axum"
+    assert body["title"] == "The API uses Axum"
     assert {parameter["name"]: parameter.get("example") for parameter in described["memory_get"]["parameters"]} == {
         "id": 1,
         "namespace": None,

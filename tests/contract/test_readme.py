@@ -306,5 +306,5 @@ def test_limits_are_told() -> None:
 def test_every_seed_pack_is_told() -> None:
     """The pages name each pack and the command that imports one."""
     names = sorted(path.stem for path in (ROOT / "seeds").glob("*.json"))
-    assert f"for {', '.join(f'`{name}`' for name in names[:-1])} and `{names[-1]}` projects" in readme.TEXT
+    assert f"for {', '.join(f'`{name}`' for name in names[:-1])} and `{names[-1]}` repos" in readme.TEXT
     assert "`nudge import seeds/python.json`" in readme.TEXT

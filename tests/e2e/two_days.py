@@ -320,7 +320,7 @@ def private_project(life: Life) -> None:
 
 def _is_hidden(run: claude.Run) -> None:
     """Of the private project nothing, of the others what was asked for."""
-    assert "Other projects" in run.told and "[shop]" in run.told, run.injected
+    assert "Other repos" in run.told and "[shop]" in run.told, run.injected
     found, one, recent, refused = run.results
     assert "deploy-y" in found and run.answer(1)["more"] is True, (found, one)
     everything = "\n".join((run.told, found, one, recent))

@@ -13,6 +13,7 @@ from nudge.cli.plain import Invocation
 from nudge.cli.verbs import GROUPS, Verb, all_verbs, shown_verbs
 
 from .conftest import HINT, Nudge, Server
+from .test_history import FACT
 
 SHOWN = list(shown_verbs())
 
@@ -55,6 +56,33 @@ def test_a_seed_name_works_and_is_not_listed(nudge: Nudge, server: Server) -> No
     assert nudge("list-components", "--help").out == nudge("ls", "--help").out
     listed = nudge("help", "all").out + nudge("--help").out + nudge("note", "--help").out
     assert not re.search(r"^  memory\b|list-components|also: memory", listed, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("shown", "other"),
+    [
+        (["facts", "--repo", "api"], ["learned", "--project", "api"]),
+        (["recent", "--all-repos"], ["recent", "--all-projects"]),
+        (["note", "list", "--repo", "api"], ["memory", "list", "--namespace", "api"]),
+        (["note", "list", "--repo", "api"], ["note", "list", "--project=api"]),
+        (["note", "repos"], ["note", "namespaces"]),
+        (["explain", "x", "--repo", "api"], ["explain", "x", "--project", "api"]),
+    ],
+)
+def test_the_names_of_the_seeds_are_accepted(nudge: Nudge, server: Server, shown: list[str], other: list[str]) -> None:
+    """Facts, repos and notes under the names that seeds and tools have for them; no help lists these."""
+    answer = {"items": [], "errors": [], "metadata": {"query": "x"}}
+    server.answers |= {
+        "nudge.learned": {"facts": [FACT]},
+        "nudge.recent_context": [],
+        "nudge.memory_list": {"memories": []},
+        "nudge.memory_namespaces": {"namespaces": []},
+        "nudge.memory_explain": answer,
+    }
+    assert nudge(*shown).code == 0
+    calls, server.calls = server.calls, []
+    assert nudge(*other).code == 0 and server.calls == calls != []
+    assert not re.search(r"--(project|namespace|all-projects)\b", nudge(*other, "--help").out)
 
 
 @pytest.mark.parametrize("words", [["memory", "get", "x"], ["note", "get", "x"]])

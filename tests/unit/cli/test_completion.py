@@ -161,7 +161,7 @@ def test_notes_are_offered(nudge: Nudge, server: Server, monkeypatch: pytest.Mon
     assert candidates(nudge, monkeypatch, "note get ") == ["m12", "m7"]
     assert candidates(nudge, monkeypatch, "note link m7 m1") == ["m12"]
     assert candidates(nudge, monkeypatch, "note archive restore ") == ["m3"]
-    assert candidates(nudge, monkeypatch, "note list --namespace g") == ["github.com/acme/api"]
+    assert candidates(nudge, monkeypatch, "note list --repo g") == ["github.com/acme/api"]
     assert candidates(nudge, monkeypatch, "note list --tier ") == ["short", "mid", "long"]
     assert candidates(nudge, monkeypatch, "remember x --kind d") == ["decision", "discovery"]
     assert True not in server.started
@@ -250,9 +250,9 @@ def test_told_and_learned_are_offered(
     }
     assert candidates(nudge, monkeypatch, "told --never ") == ["m12", "fact pytest"]
     assert server.params == {"project": "github.com/org/x"}
-    assert candidates(nudge, monkeypatch, "told --project API --allow ") == ["m3"]
+    assert candidates(nudge, monkeypatch, "told --repo API --allow ") == ["m3"]
     assert server.params == {"project": "api"}
-    assert candidates(nudge, monkeypatch, "learned --all-projects --forget p") == ["pytest"]
+    assert candidates(nudge, monkeypatch, "facts --all-repos --forget p") == ["pytest"]
     assert server.params == {"project": None} and repo.exists() and True not in server.started
 
 
@@ -262,7 +262,7 @@ def test_told_and_learned_are_offered(
         ("trace ", ["last", "d4f8a2b1", "ffff0000"]),
         ("trace d", ["d4f8a2b1"]),
         ("purge --session f", ["ffff0000"]),
-        ("search x --project w", ["web"]),
+        ("search x --repo w", ["web"]),
         ("search x --type command", ["command", "command_error"]),
         ("purge --type f", ["file_edit"]),
     ],

@@ -136,7 +136,7 @@ def test_search_explains(nudge: Nudge, server: Server) -> None:
         "    base     0.7000",
         "    recency  0.2000",
         "  words: cargo",
-        "  project: acme/api",
+        "  repo: acme/api",
     ]
     assert json.loads(nudge("search", "cargo", "--explain", "--json").out) == envelope
     assert nudge("search", "x", "--explain", "--ids").code == 2
@@ -171,7 +171,7 @@ def test_search_sends_what_was_asked(nudge: Nudge, server: Server, repo: Path) -
     nudge("search", "q")
     assert server.params == {"query": "q", "project": None, "context": {"project": "github.com/org/x"}, "limit": 21}
     flags = (
-        "--project",
+        "--repo",
         "web",
         "--type",
         "command",
@@ -209,9 +209,9 @@ def test_what_is_left_out_is_said(nudge: Nudge, server: Server, repo: Path, monk
     del repo
     server.answers |= {"nudge.search": [], "nudge.sessions": []}
     monkeypatch.setenv("NUDGE_PRIVATE_PROJECTS", "X,PayRoll")
-    remark = "private projects were left out; name one with --project: payroll"
+    remark = "private repos were left out; name one with --repo: payroll"
     assert remark in on_terminal(nudge, monkeypatch, "search", "q").err and remark in nudge("sessions").err
-    assert remark not in nudge("sessions", "--project", "payroll").err
+    assert remark not in nudge("sessions", "--repo", "payroll").err
 
 
 def test_a_search_that_cannot_be_read(nudge: Nudge, server: Server) -> None:
@@ -282,10 +282,10 @@ def test_show(nudge: Nudge, server: Server) -> None:
         f"#42  command_error  {clock(FULL['timestamp'], '%Y-%m-%d %H:%M:%S')} (2h ago)  (pinned)",
         "  cargo test",
         "  --all",
-        f"  session_id: {SESSION}",
-        "  project: api",
-        "  source_event: PostToolUseFailure",
-        "  tool_name: Ba\\x1b[2Jsh",
+        f"  session: {SESSION}",
+        "  repo: api",
+        "  event: PostToolUseFailure",
+        "  tool: Ba\\x1b[2Jsh",
         "  exit_code: 101",
         "  error: one",
         "    two",
@@ -332,11 +332,11 @@ def test_sessions(nudge: Nudge, server: Server, somewhere: Path) -> None:
     ]
     assert server.params == {"project": None, "context": {"project": str(somewhere).casefold()}, "limit": 21}
     assert "there are more sessions; use --limit 2" in nudge("sessions", "--limit", "1").err
-    nudge("sessions", "--project", "api", "--limit", "3")
+    nudge("sessions", "--repo", "api", "--limit", "3")
     assert server.params == {"project": "api", "limit": 4}
     server.answers["nudge.sessions"] = []
     assert "nudge connect" in nudge("sessions").err
-    assert nudge("sessions", "--project", "nope").err.startswith("no session of nope is recorded")
+    assert nudge("sessions", "--repo", "nope").err.startswith("no session of nope is recorded")
 
 
 TRACE: dict[str, Any] = {
@@ -452,7 +452,7 @@ def test_trace_full(nudge: Nudge, server: Server) -> None:
 def test_trace_by_the_beginning(nudge: Nudge, server: Server, word: str, known: list[str]) -> None:
     """As much of the id as tells it from the others; a whole id is itself, whatever begins with it."""
     server.answers |= {"nudge.sessions": [listed(name) for name in known], "nudge.session_trace": TRACE}
-    assert nudge("trace", word, "--project", "api", "--after", "5").code == 0
+    assert nudge("trace", word, "--repo", "api", "--after", "5").code == 0
     assert server.calls[0][1] == {"project": "api", "session": word, "limit": 20}
     assert server.params == {"project": "api", "session_id": SESSION, "after": 5}
 
@@ -520,7 +520,7 @@ def test_recent_files(nudge: Nudge, server: Server, repo: Path) -> None:
     assert server.params == {"project": "github.com/org/x", "limit": 100}
     told = json.loads(nudge("history", "--json", "--limit", "1").out)
     assert [entry["file_path"] for entry in told] == ["/x/new.py"] and "content" not in told[0]
-    assert len(json.loads(nudge("history", "--all-projects", "--json").out)) == 3
+    assert len(json.loads(nudge("history", "--all-repos", "--json").out)) == 3
 
 
 def test_recent_files_of_one_change(nudge: Nudge, server: Server, repo: Path) -> None:
@@ -539,7 +539,7 @@ def test_recent(nudge: Nudge, server: Server) -> None:
     """Commits, failures, edits and prompts: the server is asked for those alone."""
     server.answers["nudge.recent_context"] = [{**FULL, "score": 0.9}]
     assert (
-        nudge("recent", "--project", "api", "--limit", "3").out
+        nudge("recent", "--repo", "api", "--limit", "3").out
         == "#42  2h ago  command_error  cargo test --all  (pinned)\n"
     )
     assert server.params == {"project": "api", "work": True, "limit": 4}
@@ -554,16 +554,12 @@ def test_recent_of_several_projects(nudge: Nudge, server: Server) -> None:
         {**FULL, "id": 7, "project": None, "is_pinned": False},
     ]
     rows = ["#42  2h ago  command_error  api  cargo test --all", " #7  2h ago  command_error  -    cargo test --all"]
-    assert (
-        nudge("recent", "--all-projects").out.splitlines()
-        == nudge("recent", "--project", "api").out.splitlines()
-        == rows
-    )
+    assert nudge("recent", "--all-repos").out.splitlines() == nudge("recent", "--repo", "api").out.splitlines() == rows
 
 
 # All of them
 
-LEARNED = {
+FACT = {
     "project": "api",
     "kind": "module",
     "subject": "python3 -m pytest",
@@ -581,7 +577,7 @@ ANSWERS: dict[str, tuple[tuple[str, ...], Any]] = {
     "nudge.file_history": (("history", "/a.py"), {"file_path": "/a.py", "sessions": []}),
     "nudge.sessions": (("sessions",), [listed()]),
     "nudge.get_observations": (("show", "42"), [FULL]),
-    "nudge.learned": (("learned",), {"facts": [LEARNED]}),
+    "nudge.learned": (("facts",), {"facts": [FACT]}),
     "nudge.pin": (("pin", "42"), {"pinned": True, "ids": [42], "missing": []}),
     "nudge.purge": (("purge", "--id", "1"), {**NO_COPIES, "total": 0, "counts": {}, "pinned": 0, "deleted": False}),
     "nudge.backup": (("backup",), {"path": "/b", "bytes": 1}),
@@ -621,7 +617,7 @@ def test_stored_text_is_escaped(nudge: Nudge, server: Server, monkeypatch: pytes
         (["search", "x"], "search", []),
         (["recent"], "recent_context", []),
         (["recent"], "recent_context", FOUND),
-        (["learned"], "learned", {"facts": []}),
+        (["facts"], "learned", {"facts": []}),
         (["told"], "told", {"lines": [], "never": []}),
         (["stats"], "stats", {"weeks": [], "comparison": None}),
         (["trace", "last"], "sessions", []),
@@ -632,10 +628,10 @@ def test_a_project_that_does_not_exist(
 ) -> None:
     """An empty result says that no project has this name, not that nothing happened in this one."""
     server.answers |= {"nudge.sessions": [], f"nudge.{operation}": empty}
-    message = "no project is called nope here; list them with: nudge sessions\n"
-    outcome = nudge(*words, "--project", "nope")
+    message = "no repo is called nope here; list them with: nudge sessions\n"
+    outcome = nudge(*words, "--repo", "nope")
     assert outcome.err.endswith(message) and outcome.code == (1 if words[0] == "trace" else 0)
     assert message not in nudge(*words).err
     if words[0] != "trace":
         server.answers["nudge.sessions"] = [{"session_id": "s1"}]
-        assert message not in nudge(*words, "--project", "nope").err
+        assert message not in nudge(*words, "--repo", "nope").err

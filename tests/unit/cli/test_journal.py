@@ -113,7 +113,7 @@ def test_a_terminal_gets_color_and_its_width(nudge: Nudge, server: Server, monke
 def test_several_projects_are_told_apart(nudge: Nudge, server: Server) -> None:
     """The namespace is a column where there is more than one."""
     server.answers["nudge.list_ghap_entries"]["entries"][1] = {**DONE, "namespace": "github.com/org/y"}
-    assert "github.com/org/y" in nudge("journal", "list", "--all-projects", "--outcome", "falsified").out
+    assert "github.com/org/y" in nudge("journal", "list", "--all-repos", "--outcome", "falsified").out
     assert server.params["project"] is None and server.params["outcome"] == "falsified"
 
 

@@ -98,7 +98,7 @@ def test_remember(nudge: Nudge, server: Server) -> None:
     assert server.context["repo"] == "git:github.com/org/x"
     assert outcome.out.splitlines() == [
         "✔ stored m12 Use SQLite (note, mid)",
-        "  namespace: github.com/org/x",
+        "  repo: github.com/org/x",
         "  kept: 7d, and longer when it is recalled; for good: nudge note promote m12",
     ]
 
@@ -119,7 +119,7 @@ def test_store_says_what_is_alike(nudge: Nudge, server: Server) -> None:
     server.answers["nudge.memory_store"] = {**STORED, "potential_contradictions": [3, 5], "previous": NOTE}
     assert nudge("note", "store", "-T", "Use SQLite", "-c", "x").out.splitlines() == [
         "✔ updated m12 Use SQLite (note, mid)",
-        "  namespace: github.com/org/x",
+        "  repo: github.com/org/x",
         "  kept: for good",
         "  similar: m3, m5; if one of them is wrong: nudge note resolve RIGHT WRONG",
     ]
@@ -136,7 +136,7 @@ def test_store_takes_every_field(nudge: Nudge, server: Server) -> None:
         "user",
         "--metadata",
         '{"a": [1]}',
-        "--namespace",
+        "--repo",
         "n",
     ]
     nudge("note", "store", "-T", "T", "-c", "C", *words, "--ttl-secs", "60", "--expires-at", "30d")
@@ -166,7 +166,7 @@ def test_store_takes_every_field(nudge: Nudge, server: Server) -> None:
         (["note", "list", "--since", "soon"], "--since: 'soon' is not a time"),
         (["remember"], "nudge remember: missing TEXT...; try: nudge remember "),
         (["note", "consolidate", "m1,x", "-T", "t", "-s", "s"], "'x' is not the id of a note"),
-        (["note", "import", "--namespace", "."], "missing FILE"),
+        (["note", "import", "--repo", "."], "missing FILE"),
     ],
 )
 def test_usage(nudge: Nudge, server: Server, typed: Typed, words: list[str], message: str) -> None:
@@ -220,7 +220,7 @@ def test_a_long_text_is_cut_in_a_list(nudge: Nudge, server: Server) -> None:
 def test_filters(nudge: Nudge, server: Server, repo: Path) -> None:
     """Words are joined, times become RFC 3339, `.` is the repo that the caller is in."""
     del repo
-    nudge("note", "search", "a", "b", "--namespace", ".", "--since", "2026-01-01T00:00:00Z", "--min-priority", "3")
+    nudge("note", "search", "a", "b", "--repo", ".", "--since", "2026-01-01T00:00:00Z", "--min-priority", "3")
     assert server.params == {
         "query": "a b",
         "namespace": "github.com/org/x",
@@ -334,7 +334,7 @@ def test_explain_draws_the_parts(nudge: Nudge, server: Server, monkeypatch: pyte
         "    base      ████████████████████  10.0000",
         "    priority  ▌                     0.2500",
         "  words: sqlite",
-        "  namespace: github.com/org/x",
+        "  repo: github.com/org/x",
         "  injected: in 2 sessions, section decisions, 9 tokens",
         "api/test  hint  (does not apply here)",
         "  - os=linux, needs windows",
@@ -439,7 +439,7 @@ def test_stats(nudge: Nudge, server: Server) -> None:
         "1,203 notes",
         "  mid    1,200",
         "  long   3",
-        "namespaces",
+        "repos",
         "  github.com/org/x  1,203",
         "expiring within a day: 2, links: 4",
         "archived: 5, database: 1 MiB",
@@ -447,12 +447,12 @@ def test_stats(nudge: Nudge, server: Server) -> None:
     assert "██████████  1,200" in nudge.on(Terminal(), "note", "stats").out
 
 
-def test_namespaces(nudge: Nudge, server: Server) -> None:
+def test_repos(nudge: Nudge, server: Server) -> None:
     """One a line; without any, how to begin."""
     server.answers["nudge.memory_namespaces"] = {"namespaces": [{"namespace": "a/b", "count": 1}]}
-    assert nudge("note", "namespaces").out == "a/b  1 note\n"
+    assert nudge("note", "repos").out == "a/b  1 note\n"
     server.answers["nudge.memory_namespaces"] = {"namespaces": []}
-    assert "nudge remember" in nudge("note", "namespaces").err
+    assert "nudge remember" in nudge("note", "repos").err
 
 
 def test_the_kinds_that_are_offered_are_those_that_are_taken() -> None:
@@ -503,7 +503,7 @@ def piped(nudge: Nudge, monkeypatch: pytest.MonkeyPatch, text: str, *words: str)
 
 def test_shell_lines_from_a_pipe(nudge: Nudge, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each is run as the verb of its name; no prompt is printed, and an apostrophe is no quote."""
-    outcome = piped(nudge, monkeypatch, "recall what's new\n\nsearch a b --limit 3\nlist n\nlist\nget m12\nnamespaces")
+    outcome = piped(nudge, monkeypatch, "recall what's new\n\nsearch a b --limit 3\nlist n\nlist\nget m12\nrepos")
     assert outcome.code == 0 and "memory>" not in outcome.out and outcome.out.endswith("n  1 note\n")
     assert [(name.removeprefix("nudge.memory_"), fields) for name, fields in server.calls] == [
         ("recall", {"context": "what's new"}),
@@ -517,7 +517,7 @@ def test_shell_lines_from_a_pipe(nudge: Nudge, server: Server, monkeypatch: pyte
 
 def test_a_wrong_line_does_not_end_the_shell(nudge: Nudge, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is told, and the next one is run; `quit` ends it."""
-    outcome = piped(nudge, monkeypatch, "store x\nget x\nhelp\nquit\nnamespaces\n")
+    outcome = piped(nudge, monkeypatch, "store x\nget x\nhelp\nquit\nrepos\n")
     assert outcome.code == 0 and outcome.err.splitlines() == [
         "unknown command 'store'; try: help",
         "nudge note get: E_INVALID (40001): ID: 'x' is not the id of a note, such as m12; see: nudge note get --help",
@@ -527,7 +527,7 @@ def test_a_wrong_line_does_not_end_the_shell(nudge: Nudge, monkeypatch: pytest.M
 
 def test_options_of_the_shell_hold_for_all(nudge: Nudge, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """--json and --port."""
-    outcome = piped(nudge, monkeypatch, "namespaces\n", "--json", "-p", "9000")
+    outcome = piped(nudge, monkeypatch, "repos\n", "--json", "-p", "9000")
     assert outcome.out == '{"namespaces":[{"namespace":"n","count":1}]}\n' and server.made_with["port"] == 9000
 
 

@@ -23,6 +23,23 @@ def test_commas_inside_braces_belong_to_the_glob(text: str, patterns: list[str])
     assert parse_globs(text) == patterns
 
 
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("api", "api"),
+        ("github.com/acme/api", "github.com/acme/api"),
+        ("git:github.com/Acme/api", "github.com/acme/api"),
+        ("https://github.com/acme/api.git", "github.com/acme/api"),
+        ("git@github.com:acme/api.git", "github.com/acme/api"),
+        ("file:///srv/api/.git", "/srv/api"),
+        ("team:ops", "team:ops"),
+    ],
+)
+def test_a_repo_is_named_in_any_form(text: str, name: str) -> None:
+    """Its name, short or full, or its URL; any other name is taken as it is."""
+    assert params.parse_repo(text) == name
+
+
 @pytest.mark.parametrize("text", ["", ",", " , "])
 def test_no_glob_at_all_is_refused(text: str) -> None:
     """An empty variable in a script must not make a hint global."""

@@ -10,7 +10,7 @@ import pytest
 from tests.unit.clients.transcripts import LONG_AGO, Script
 
 from .conftest import Nudge, Server, Terminal
-from .test_history import LEARNED
+from .test_history import FACT
 
 # inject
 
@@ -83,7 +83,7 @@ def test_nothing_to_inject(nudge: Nudge, server: Server) -> None:
 def test_why_nothing_is_injected(nudge: Nudge, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """The command that is named helps: `nudge on` would not, against what is off everywhere, or for this run."""
     nudge("off")
-    assert "recording and telling are off in this project; turn them on with: nudge on\n" in nudge("inject").err
+    assert "recording and telling are off in this repo; turn them on with: nudge on\n" in nudge("inject").err
     nudge("off", "--all")
     assert "recording and telling are off everywhere; turn them on with: nudge on --all\n" in nudge("inject").err
     monkeypatch.setenv("NUDGE_OFF", "1")
@@ -91,33 +91,33 @@ def test_why_nothing_is_injected(nudge: Nudge, server: Server, monkeypatch: pyte
     assert server.calls == []
 
 
-# learned
+# facts
 
 
-def test_learned_lists_what_fails_and_what_works(nudge: Nudge, server: Server) -> None:
+def test_facts_list_what_fails_and_what_works(nudge: Nudge, server: Server) -> None:
     """Two lines for each, escaped; with several projects each is named."""
-    server.answers["nudge.learned"] = {"facts": [LEARNED, {**LEARNED, "project": "web", "answer": "a\x1b[2J"}]}
-    lines = nudge("learned", "--all-projects").out.splitlines()
+    server.answers["nudge.learned"] = {"facts": [FACT, {**FACT, "project": "web", "answer": "a\x1b[2J"}]}
+    lines = nudge("facts", "--all-repos").out.splitlines()
     assert lines[0] == "python3 -m pytest  No module named pytest  [api]"
     assert lines[1].startswith("  -> pytest  2 sessions, last ") and lines[1].endswith(", #7")
     assert lines[3].startswith("  -> a\\x1b[2J  ")
 
 
-def test_learned_says_why_a_start_is_not_told(nudge: Nudge, server: Server) -> None:
+def test_facts_say_why_a_start_is_not_told(nudge: Nudge, server: Server) -> None:
     """The reason ends the line of a fact that has one; the server gets the caller's directory, where an answer may not
     run."""
-    server.answers["nudge.learned"] = {"facts": [{**LEARNED, "not_at_start": "needs 2 sessions"}, LEARNED]}
-    lines = nudge("learned", "--all-projects").out.splitlines()
+    server.answers["nudge.learned"] = {"facts": [{**FACT, "not_at_start": "needs 2 sessions"}, FACT]}
+    lines = nudge("facts", "--all-repos").out.splitlines()
     assert lines[1].endswith(", #7; not told at a start: needs 2 sessions") and lines[3].endswith(", #7")
     assert server.context["cwd"] == str(Path.cwd())
 
 
-def test_learned_forgets_one(nudge: Nudge, server: Server) -> None:
+def test_facts_are_forgotten(nudge: Nudge, server: Server) -> None:
     """By the words that the list shows, in one project."""
     server.answers["nudge.forget_learned"] = {"forgotten": 1}
-    assert nudge("learned", "--project", "api", "--forget", "python3 -m pytest").code == 0
+    assert nudge("facts", "--repo", "api", "--forget", "python3 -m pytest").code == 0
     assert server.calls[-1] == ("nudge.forget_learned", {"project": "api", "subject": "python3 -m pytest"})
-    assert nudge("learned", "--all-projects", "--forget", "x").code == 2
+    assert nudge("facts", "--all-repos", "--forget", "x").code == 2
 
 
 # stats
@@ -127,12 +127,12 @@ def test_stats_explain_their_counts(nudge: Nudge, server: Server) -> None:
     """Below the weeks one line says what each count means; without a week there is nothing to explain."""
     week = {"week": 0, "told": 4, "used": 2, "repeated": 1, "spared": 1}
     server.answers["nudge.stats"] = {"weeks": [week], "comparison": None}
-    counts, legend = nudge("stats", "--all-projects").out.splitlines()
+    counts, legend = nudge("stats", "--all-repos").out.splitlines()
     assert counts.endswith("told 4, used 2, repeated 1, spared 1")
     assert all(f"{name}: " in legend for name in ("told", "used", "repeated", "spared"))
-    assert "\x1b[2mtold: " in nudge.on(Terminal(), "stats", "--all-projects").out
+    assert "\x1b[2mtold: " in nudge.on(Terminal(), "stats", "--all-repos").out
     server.answers["nudge.stats"] = {"weeks": [], "comparison": None}
-    assert nudge("stats", "--all-projects").out == ""
+    assert nudge("stats", "--all-repos").out == ""
 
 
 # replay

@@ -320,7 +320,7 @@ def test_import_usage(nudge: Nudge, words: list[str]) -> None:
 
 def test_notes_export_is_the_document(nudge: Nudge, server: Server) -> None:
     """stdout holds the document that import reads."""
-    assert json.loads(nudge("note", "export", "--namespace", "n").out) == NOTES_DOCUMENT
+    assert json.loads(nudge("note", "export", "--repo", "n").out) == NOTES_DOCUMENT
     assert [fields["namespace"] for _, fields in server.calls] == ["n"]
 
 
@@ -340,7 +340,7 @@ def test_notes_import(
     """From a file or from stdin, which needs no word; one call when it fits into one."""
     (somewhere / "notes.json").write_text(json.dumps(NOTES_DOCUMENT))
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(json.dumps(NOTES_DOCUMENT).encode())))
-    assert nudge("note", "import", *words, "--namespace", "n").out == (
+    assert nudge("note", "import", *words, "--repo", "n").out == (
         "✔ imported 1 note: 1 created, 1 unchanged, 1 links\n"
     )
     assert sent_notes(server) == [{**NOTES_DOCUMENT, "namespace": "n", "dry_run": False}]
@@ -370,7 +370,7 @@ def test_notes_an_export_of_hints_names_its_command(nudge: Nudge, server: Server
     """The output of `nudge export` is refused with the command that reads it."""
     (somewhere / "x.json").write_text('{"components": {}}')
     outcome = nudge("note", "import", "x.json")
-    assert outcome.code == 3 and "x.json has no list of memories" in outcome.err and server.calls == []
+    assert outcome.code == 3 and "x.json has no list `memories`" in outcome.err and server.calls == []
     assert "nudge import" in outcome.err
 
 
@@ -403,7 +403,7 @@ def test_notes_mine(nudge: Nudge, server: TransferServer, somewhere: Path) -> No
     said = [{"uuid": "1", "name": "A", "chat_messages": [{"sender": "human", "text": "Hello"}]}]
     exported = [*said, {"uuid": "2", "name": "B", "chat_messages": []}, 7]
     (somewhere / "conversations.json").write_text(json.dumps(exported))
-    outcome = nudge("note", "mine", "--format", "claude", "conversations.json", "--namespace", "chats")
+    outcome = nudge("note", "mine", "--format", "claude", "conversations.json", "--repo", "chats")
     assert outcome.out.splitlines() == [
         "1 conversation (left out: 1 empty, 1 bad)",
         "✔ imported 1 note: 1 created, 1 unchanged, 1 links",

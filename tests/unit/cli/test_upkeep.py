@@ -169,7 +169,7 @@ def test_purge_only_counts(nudge: Nudge, server: Server) -> None:
         **COPIES,
         "deleted": False,
     }
-    outcome = nudge("purge", "--project", "api")
+    outcome = nudge("purge", "--repo", "api")
     assert outcome.out.splitlines() == [
         "12  file_read",
         " 3  command",
@@ -203,7 +203,7 @@ def test_purge_of_an_id_that_does_not_exist(nudge: Nudge, server: Server, confir
     server.answers["nudge.purge"] = {"total": 0, "counts": {}, "pinned": 0, **COPIES, "deleted": bool(confirm)}
     outcome = nudge("purge", "--id", "99999", *confirm)
     assert (outcome.code, outcome.out, outcome.err) == (1, "", "not found: #99999\n")
-    assert nudge("purge", "--project", "api", *confirm).code == 0
+    assert nudge("purge", "--repo", "api", *confirm).code == 0
 
 
 def test_purge(nudge: Nudge, server: Server) -> None:
@@ -223,7 +223,7 @@ def test_purge(nudge: Nudge, server: Server) -> None:
     filters = (
         "--before",
         "100",
-        "--project",
+        "--repo",
         "api",
         "--session",
         "d4f8",

@@ -85,7 +85,7 @@ def test_backfill_without_transcripts_says_so(nudge: Nudge, tmp_path: Path, monk
 
 @pytest.mark.usefixtures("taking")
 @pytest.mark.parametrize(
-    ("flags", "found"), [(("--since", "2030-01-01"), 0), (("--project", "proj"), EVENTS), (("--project", "x"), 0)]
+    ("flags", "found"), [(("--since", "2030-01-01"), 0), (("--repo", "proj"), EVENTS), (("--repo", "x"), 0)]
 )
 def test_a_part_of_backfill_is_asked_for_by_flags(nudge: Nudge, flags: tuple[str, ...], found: int) -> None:
     """By time and by project."""

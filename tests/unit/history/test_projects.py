@@ -29,7 +29,7 @@ def test_a_short_name_stands_for_a_project_while_it_is_unambiguous() -> None:
     connection = filled(*(event(project=project, session_id=project) for project in (X, Y, WEB)))
     found = [projects.find(connection, name) for name in ("web", "x/api", "git:y/api", X, "nothing", None)]
     assert found == [WEB, X, Y, X, "nothing", None]
-    with pytest.raises(Invalid, match="project: api matches 2 projects; name one of x/api, y/api"):
+    with pytest.raises(Invalid, match="project: api matches 2 repos; name one of x/api, y/api"):
         projects.find(connection, "api")
 
 

@@ -255,7 +255,7 @@ def test_a_lesson_becomes_a_note_derived_from_its_attempt(service: Service) -> N
     assert (lesson["kind"], lesson["title"], lesson["tier"]) == ("lesson", "look at the plan first", "long")
     takeaway, worked, learned = lesson["content"].splitlines()
     assert (lesson["tags"], takeaway, worked) == (["debugging"], "look at the plan first", "(what worked: EXPLAIN)")
-    assert learned.startswith(f"(learned from m{number}, confirmed: ")
+    assert learned.startswith(f"(from attempt m{number}, confirmed: ")
     links = service("memory_get", id=number)["links"]
     assert [(link["source_id"], link["relation"]) for link in links] == [(lesson["id"], "derived_from")]
 

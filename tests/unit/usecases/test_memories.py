@@ -419,7 +419,7 @@ def test_an_ambiguous_name_does_not_tell_private_ones(open_service: Open) -> Non
     with pytest.raises(Invalid) as refused:
         service("list", namespace="web")
     assert refused.value.message == (
-        "namespace: web matches 2 namespaces; name one of github.com/one/web, github.com/two/web"
+        "namespace: web matches 2 repos; name one of github.com/one/web, github.com/two/web"
     )
     assert service("list", namespace="secret/web")["count"] == 1
 
