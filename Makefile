@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
+LOCK := requirements-dev.lock
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 # macOS has an older `python3` of its own, and some Linux distributions one that cannot make an environment.
@@ -24,7 +25,7 @@ WORKERS := 4
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test crash soak bench e2e handshake clean
+.PHONY: help serve test crash soak bench e2e handshake lock release clean
 
 help: ## Show these lines
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -54,6 +55,14 @@ e2e: $(INSTALLED_DEV) ## Real clients against a real server
 handshake: $(INSTALLED_DEV) ## Write what the MCP SDK answers to a handshake into the package's data, after a change of tools
 	$(BIN)/python -c 'from nudge.server.mcp_sdk import write_handshake; write_handshake()'
 
+lock: $(BIN)/python ## Renew requirements-dev.lock, the versions that the development environment has
+	@$(PIP) uv
+	$(BIN)/python -m uv pip compile --quiet --upgrade --universal --python-version 3.11 --extra dev --no-annotate \
+		--custom-compile-command 'make lock' --output-file $(LOCK) pyproject.toml
+
+release: $(INSTALLED_DEV) ## Build a release and check it; TAG=yes also tags it. Nothing is pushed or uploaded
+	@$(BIN)/python -m tools.release $(if $(TAG),--tag)
+
 clean: ## Remove the environment and every cache
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -64,9 +73,10 @@ $(INSTALLED): pyproject.toml | $(BIN)/python
 	@$(PIP) --config-settings editable_mode=compat --editable .
 	@touch $@
 
-$(INSTALLED_DEV): pyproject.toml | $(BIN)/python
+$(INSTALLED_DEV): pyproject.toml $(LOCK) | $(BIN)/python
 	@echo "Installing Nudge and its development tools into $(VENV) (once, a minute or two) ..."
-	@$(PIP) --config-settings editable_mode=compat --editable '.[dev]'
+	@$(PIP) --requirement $(LOCK)
+	@$(PIP) --config-settings editable_mode=compat --no-build-isolation --no-deps --editable .
 	@$(BIN)/python -m pytest --collect-only >/dev/null || true  # compile the tests once, not in each worker
 	@touch $(INSTALLED) $@
 

@@ -1,3 +1,3 @@
 """Nudge: the shared memory of the coding agents on one machine."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

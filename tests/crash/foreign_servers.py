@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 
-from nudge import paths
+from nudge import __version__, paths
 from nudge.ipc import endpoint
 from tests.crash.writers import Figures
 from tests.harness import Machine, is_alive
@@ -31,7 +31,7 @@ class ForeignServer:
             except OSError:
                 return
             self.heard += link.recv(65_536)
-            answer = {"nonce": "0" * 32, "proof": "0" * 64, "version": "0.1.0", "id": 1, "result": {}}
+            answer = {"nonce": "0" * 32, "proof": "0" * 64, "version": __version__, "id": 1, "result": {}}
             link.sendall(json.dumps(answer).encode() + b"\n")
             link.close()
 
@@ -62,7 +62,7 @@ def impostor_never_sees_the_token() -> Figures:
         paths.ensure_private_dir(machine.runtime)
         token = endpoint.ensure_token(machine.runtime)
         fake = endpoint.Endpoint(
-            os.getpid(), impostor.port, None, "2026-01-01T00:00:00Z", "fake", "0.1.0", endpoint.READY
+            os.getpid(), impostor.port, None, "2026-01-01T00:00:00Z", "fake", __version__, endpoint.READY
         )
         fake.wire_port = impostor.port
         endpoint.publish(machine.runtime, fake)
@@ -89,7 +89,9 @@ def recycled_pid() -> Figures:
         try:
             paths.ensure_private_dir(machine.runtime)
             gone = os.path.join(machine.runtime, "s-gone.sock")
-            stale = endpoint.Endpoint(bystander.pid, 1, gone, "2026-01-01T00:00:00Z", "stale", "0.1.0", endpoint.READY)
+            stale = endpoint.Endpoint(
+                bystander.pid, 1, gone, "2026-01-01T00:00:00Z", "stale", __version__, endpoint.READY
+            )
             endpoint.publish(machine.runtime, stale)
             assert machine.cli("stop", "--force").stdout == "no server is running\n"
             assert is_alive(bystander.pid)

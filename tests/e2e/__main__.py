@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Callable
 
 from nudge.server.mcp import choose_tools
-from tests.e2e import agent, clients, journal, learning, other_clients, two_days, wiring
+from tests.e2e import agent, clients, conformance, journal, learning, other_clients, two_days, wiring
 from tests.e2e.clients import Desk
 from tests.harness import Machine
 
@@ -48,6 +48,7 @@ CHECKS: tuple[Callable[[Desk], None], ...] = (
     claude_connects,
     inspector_lists_and_calls,
     two_clients_share,
+    conformance.conformance_suite,
     agent.recorded_and_told,
     agent.hooks_are_cheap,
     learning.failure_is_answered,

@@ -12,13 +12,19 @@ from typing import Any
 from tests.harness import ROOT, Machine
 
 INSTALLED = ROOT / ".e2e"
-PACKAGES = ("node@22", "@anthropic-ai/claude-code@2.1.325", "@modelcontextprotocol/inspector@2.12.0")
+PACKAGES = (
+    "node@22",
+    "@anthropic-ai/claude-code@2.1.325",
+    "@modelcontextprotocol/inspector@2.12.0",
+    "@modelcontextprotocol/conformance@0.1.16",
+)
+COMMANDS = ("node", "claude", "mcp-inspector", "conformance")
 BIN = INSTALLED / "node_modules" / ".bin"
 
 
 def install() -> None:
     """Node 22 beside the clients: npm on an older Node silently picks an older Claude Code."""
-    if (BIN / "claude").exists() and (BIN / "mcp-inspector").exists():
+    if all((BIN / command).exists() for command in COMMANDS):
         return
     INSTALLED.mkdir(exist_ok=True)
     print("installing", *PACKAGES, flush=True)
