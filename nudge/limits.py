@@ -316,7 +316,7 @@ MAX_CONFIG_BYTES = 32 * MIB  # of one configuration file of a client
 # The injection: the text that a session gets at its start
 MAX_INJECTION_CHARS = 9_500  # clients move a longer one into a file and show 2 KB of it
 INJECTED_HINTS = 10
-INJECTED_NOTES = 5  # decisions and lessons
+INJECTED_NOTES = 2
 INJECTED_LIVE = 5  # sessions that are at work in the repo
 INJECTED_SESSIONS = 3  # that ended
 INJECTED_ELSEWHERE = 1  # of them, that were on another branch

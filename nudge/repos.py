@@ -223,11 +223,11 @@ def _named_git_dir(marker: str) -> str:
 def _is_git_dir(folder: str) -> bool:
     """By the entries that git itself checks for."""
     return os.path.isfile(os.path.join(folder, "HEAD")) and all(
-        os.path.isdir(os.path.join(_common_dir(folder), name)) for name in ("objects", "refs")
+        os.path.isdir(os.path.join(common_dir(folder), name)) for name in ("objects", "refs")
     )
 
 
-def _common_dir(git_dir: str) -> str:
+def common_dir(git_dir: str) -> str:
     """What a linked work tree shares with its repository; the git directory itself for any other."""
     return os.path.realpath(os.path.join(git_dir, _read(os.path.join(git_dir, "commondir")).rstrip("\r\n")))
 
@@ -248,7 +248,7 @@ def _read_identity(work_tree: str, git_dir: str, is_proven: bool) -> str | None:
     all worktrees agree."""
     if not is_proven:
         return _identity(work_tree)
-    git_dir, common = os.path.realpath(git_dir), _common_dir(git_dir)
+    git_dir, common = os.path.realpath(git_dir), common_dir(git_dir)
     url = next(_settings(_read(os.path.join(common, "config")), _is_origin, "url"), "")
     main_tree = os.path.dirname(common) if os.path.basename(common) == ".git" else common
     base = work_tree if common == git_dir else main_tree

@@ -38,6 +38,7 @@ _TITLE_CHARS = 100  # in a title that is made from the first sentence
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[\"'(]?[A-Z0-9])|\n")
 _NO_MATCH = "no note matches; list all with: nudge note list, store one with: nudge remember TEXT"
 _HINTS_RECALLED = 5
+_PINNED = "pinned"  # the tag of notes that a session is told at its start
 _HINT_WORDS = 8  # words searched for in hints: each takes a query of its own
 
 
@@ -327,6 +328,30 @@ def promote(invocation: Invocation, note_id: int) -> int:
     """The tier of the note becomes long, and it no longer expires."""
     console, result = invocation.console, invocation.call("nudge.memory_promote", {"id": note_id})
     console.result(result, [console.styler.done(f"{note_name(note_id)} is kept for good")])
+    return EXIT_OK
+
+
+@verb("note pin", "nudge note pin m12")
+@id_argument
+def pin(invocation: Invocation, note_id: int) -> int:
+    """Sessions in the repo of the note are told it at their start, two pinned notes at most. Pinning adds the tag
+    `pinned`; a note that is stored with this tag is pinned too."""
+    return _set_pinned(invocation, note_id, True)
+
+
+@verb("note unpin", "nudge note unpin m12")
+@id_argument
+def unpin(invocation: Invocation, note_id: int) -> int:
+    """Removes the tag `pinned`."""
+    return _set_pinned(invocation, note_id, False)
+
+
+def _set_pinned(invocation: Invocation, note_id: int, is_pinned: bool) -> int:
+    note = invocation.call("nudge.memory_get", {"id": note_id})["memory"]
+    others = [tag for tag in note["tags"] if tag != _PINNED]
+    result = invocation.call("nudge.memory_update", {"id": note_id, "tags": [*others, *[_PINNED][:is_pinned]]})
+    done = "is told at every start" if is_pinned else "is no longer told at every start"
+    invocation.console.result(result, [invocation.console.styler.done(f"{note_name(note_id)} {done}")])
     return EXIT_OK
 
 

@@ -88,6 +88,8 @@ _TABLE = (
     Verb("note update", NOTES, "memories", "change fields of a note", "nudge.memory_update"),
     Verb("note delete", NOTES, "memories", "delete a note permanently", "nudge.memory_delete"),
     Verb("note promote", NOTES, "memories", "keep a note for good", "nudge.memory_promote"),
+    Verb("note pin", NOTES, "memories", "tell a note at every start", "nudge.memory_update"),
+    Verb("note unpin", NOTES, "memories", "no longer tell a note at every start", "nudge.memory_update"),
     Verb("note link", NOTES, "memories", "link two notes", "nudge.memory_link"),
     Verb("note unlink", NOTES, "memories", "delete a link between two notes", "nudge.memory_delete_link"),
     Verb("note resolve", NOTES, "memories", "mark which of two contradicting notes is right", "nudge.memory_resolve"),

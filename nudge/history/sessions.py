@@ -264,6 +264,7 @@ class SessionRow:
     __slots__ = (
         "_committed",
         "_has_acted",
+        "_is_branch_gone",
         "_is_described",
         "_told_intents",
         "branch",
@@ -307,6 +308,7 @@ class SessionRow:
         self._has_acted = _has_acted(connection, self.id)
         tree = work_tree(self.clone)
         commits = tree.read_commits()
+        self._is_branch_gone = self.branch is not None and tree.has_branch(self.branch) is False
         self.commit = _last_commit(connection, self.id, left_out, commits)
         self._committed = commits[-1].timestamp if commits else 0
         foreign = _commits_of_others(connection, self) if changes else {}
@@ -344,8 +346,14 @@ class SessionRow:
 
     @property
     def is_unfinished(self) -> bool:
-        """Whether it left something to do: a failing job, a change without a commit, or a commit called wip."""
-        return self.failing is not None or bool(self.uncommitted) or self._is_wip
+        """Whether it left something to do: a failing job, a change without a commit, or a commit called wip; not where
+        its branch was deleted since."""
+        return not self._is_branch_gone and (self.failing is not None or bool(self.uncommitted) or self._is_wip)
+
+    @property
+    def open_files(self) -> list[str]:
+        """The files of the work that it left open, from the root of the clone."""
+        return [self.relative(path) for path in self.uncommitted or self.files]
 
     @property
     def _is_wip(self) -> bool:

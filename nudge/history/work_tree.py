@@ -7,7 +7,8 @@ import os
 import re
 import struct
 
-from nudge.repos import find_git_dir
+from nudge.files import read_regular
+from nudge.repos import common_dir, find_git_dir
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,12 +37,28 @@ class WorkTree:
 
     def __init__(self, clone: str | None) -> None:
         self._clone = clone or ""
-        self._git_dir = find_git_dir(clone) if clone else None
+        is_there = os.path.lexists(os.path.join(self._clone, ".git"))  # else it is one of a directory above
+        self._git_dir = find_git_dir(self._clone) if os.path.isabs(self._clone) and is_there else None
         self._index: bytes | None = None
 
     def read_commits(self) -> list[Commit]:
         """Return the latest commits, oldest first."""
         return list(_commits(self._read("logs/HEAD", from_end=_LOG_READ).decode("utf-8", "replace")))
+
+    def has_branch(self, name: str) -> bool | None:
+        """Whether the clone has a branch, or is on one of this name that has no commit yet; None where git's files do
+        not tell."""
+        shared = common_dir(self._git_dir) if self._git_dir is not None else ""
+        folder = os.path.join(shared, "refs", "heads")
+        if not shared or not os.path.isdir(folder):  # a file where refs are in tables
+            return None
+        ref = f"refs/heads/{name}"
+        if os.path.isfile(os.path.join(folder, name)) or self._read("HEAD") == f"ref: {ref}\n".encode():
+            return True
+        try:
+            return f" {ref}\n".encode() in read_regular(os.path.join(shared, "packed-refs"), _LARGEST_INDEX)
+        except OSError:
+            return False
 
     def is_modified(self, path: str) -> bool | None:
         """Whether a file differs from what git last took of it; None where git's index does not tell. A file that

@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from nudge import limits
 from nudge.clock import last_time
+from nudge.core.branches import holds_on
 from nudge.learning import availability
 from nudge.learning.command import CUT_OFF
 from nudge.learning.cures import DIRECTORY, LAUNCHER, MISSING, PATH, RUNNER, STEP, Cure
@@ -28,7 +29,6 @@ Key = tuple[str, str, str]
 INVOCATIONS = (LAUNCHER, RUNNER)
 """Kinds of facts whose answer is run in place of what failed."""
 RARE = 12  # sessions in which the answer ran, for each session with the failure
-_SHARED_BRANCHES = frozenset(("main", "master", "trunk", "develop"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +112,7 @@ class Fact:
     def is_of_branch(self, branch: str | None) -> bool:
         """Whether it can be told on a branch: what one branch alone taught may need the files of that branch."""
         branches = {evidence.branch for evidence in self.support.values()}
-        if branches & {"", *_SHARED_BRANCHES} or len(branches) > 1:
-            return True
-        return branch is None or branch in branches
+        return len(branches) > 1 or any(holds_on(made_on, branch) for made_on in branches)
 
     def is_rarely_met(self, count_told: Callable[[str], int]) -> bool:
         """Whether nearly every session runs the answer without being told. `count_told` returns how many sessions were

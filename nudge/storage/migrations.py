@@ -266,6 +266,12 @@ def _index_files(connection: sqlite3.Connection) -> None:
         index_files(connection, note_id, fields if isinstance(fields, dict) else {}, title, content)
 
 
+_PINNED_NOTES = (
+    # Every start of a session asks for them.
+    "CREATE INDEX notes_pinned ON notes(namespace) WHERE instr(tags, '\"pinned\"') > 0",
+)
+
+
 _OPERATORS = (";", "&", "|", "\n", "(", ")")
 _FACT_KEY = "project = ? AND kind = ? AND subject = ? AND answer = ? AND session_id = ?"
 
@@ -304,7 +310,7 @@ def _is_whole_command(text: str, line: str) -> bool | None:
 MIGRATIONS: tuple[Migration, ...] = (
     *(_HISTORY, _MEMORIES, _FACTS, _LEDGER, _JOURNAL, _LINES_OF_PROJECTS),
     *(_KEPT_KINDS, _PASSAGES, _index_passages, _FACT_DETAILS, _keep_facts_that_ran),
-    *(_NOTE_FILES, _index_files),
+    *(_NOTE_FILES, _index_files, _PINNED_NOTES),
 )
 LATEST = len(MIGRATIONS)
 

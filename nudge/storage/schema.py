@@ -31,14 +31,19 @@ def find_differences(connection: sqlite3.Connection) -> list[str]:
             return []
         if not 0 <= version <= migrations.LATEST:
             return [f"there is no format {version}"]
-        found, expected = _read_objects(connection), _expected(version)
+        found, expected, latest = _read_objects(connection), _expected(version), _expected(migrations.LATEST)
     except STATEMENT_ERRORS as error:
         return [f"the schema cannot be read: {describe_damage(error)}"]
     if version == 0 and found:
         return ["the file has no format"]
     missing = [f"the {kind} {name} is missing" for kind, name in expected if (kind, name) not in found]
     changed = (key for key in expected if key in found and found[key] != expected[key])
-    return [*missing, *(f"the {kind} {name} is not as Nudge made it" for kind, name in changed)]
+    later = (key for key in found if key in latest and key not in expected)  # no migration ends half-way
+    return [
+        *missing,
+        *(f"the {kind} {name} is not as Nudge made it" for kind, name in changed),
+        *(f"the {kind} {name} is not of format {version}" for kind, name in later),
+    ]
 
 
 def find_foreign(connection: sqlite3.Connection) -> list[str]:

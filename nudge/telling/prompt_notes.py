@@ -8,6 +8,7 @@ from typing import Any
 
 from nudge import limits
 from nudge.clock import ago
+from nudge.core.branches import holds_on
 from nudge.memories import ranking
 from nudge.memories.attempts import DOMAINS, LESSON
 from nudge.memories.note import ATTEMPT, GLOBAL, Note
@@ -20,7 +21,6 @@ from nudge.text import quote, quote_name, quote_titled
 from nudge.words import content_words, split_words, stem
 
 TOLD_KINDS = ("decision", "lesson", ATTEMPT, "note", "bugfix", "feature", "refactor", "discovery", "change")
-SHARED_BRANCHES = frozenset(("main", "master", "trunk", "develop"))
 _RECALLED = 12  # best notes by their words, of which a prompt may be about some
 _FOLLOWING = 0.75  # of the best note's score: what a note must have to be told after it
 
@@ -115,9 +115,7 @@ def _about(parts: Sequence[Part], notes: Iterable[Note], prompt: str) -> Iterabl
 def is_of_branch(note: Note, branch: str | None, prompt: str = "") -> bool:
     """Whether a note is told on a branch: not where it was made on another one, unless the prompt names that."""
     made_on = note.draft.origin.get("branch")
-    if not made_on or made_on in SHARED_BRANCHES or branch is None:
-        return True
-    return made_on == branch or str(made_on) in prompt
+    return holds_on(made_on, branch) or str(made_on) in prompt
 
 
 def _without_attempts_of_lessons(relevant: Sequence[RelevantNote]) -> list[RelevantNote]:

@@ -2,30 +2,47 @@
 
 Hooks load this module: only the standard library is imported.
 """
+# ruff: noqa: S608 - only constants are put into the SQL; every value is bound
 
 from __future__ import annotations
 
+import json
+
 from nudge import limits
 from nudge.context import Context, project_of
+from nudge.core.branches import holds_on
 from nudge.core.visibility import EVERYTHING, Visibility
 from nudge.history import views
 from nudge.history.sessions import Place
 from nudge.telling import hint_selection
+from nudge.telling.file import TOLD_KINDS, possible_names
 from nudge.telling.start import CONTINUED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any
 
     from nudge.history.event import SqlConnection
 
     LastSeen = Callable[[str], float | None]
 
-_NOTE_KINDS = ("decision", "lesson")
+# What the index `notes_pinned` is over: the notes that somebody gave the tag `pinned`.
+_IS_PINNED = "instr(tags, '\"pinned\"') > 0"
+_NOTES = (
+    "SELECT id, kind, title, substr(content, 1, ?), updated_at, json_extract(origin, '$.branch') FROM notes"
+    " WHERE (expires_at IS NULL OR expires_at > ?) AND confidence >= ? AND"
+)
+_LATEST_NOTES = f" ORDER BY updated_at DESC LIMIT {4 * limits.INJECTED_NOTES}"
+_PINNED_NOTES = f"{_NOTES} namespace IN (?, 'global') AND {_IS_PINNED} {_LATEST_NOTES}"
+_NOTES_ABOUT_FILES = (
+    f"{_NOTES} namespace = ? AND kind IN (SELECT value FROM json_each(?)) AND id IN (SELECT note_id FROM note_files"
+    " WHERE is_given AND path IN (SELECT value FROM json_each(?)) OR NOT is_given AND path IN (SELECT value FROM"
+    f" json_each(?))) {_LATEST_NOTES}"
+)
 _OPEN_ATTEMPTS = (
     "SELECT id, title, json_extract(metadata, '$.hypothesis'), json_extract(metadata, '$.prediction'),"
-    " attempt_session, updated_at, namespace FROM notes"
+    " attempt_session, updated_at, namespace, json_extract(origin, '$.branch') FROM notes"
     " WHERE kind = 'attempt' AND attempt_session IS NOT NULL AND attempt_outcome IS NULL"
 )
 
@@ -49,13 +66,11 @@ def stored_lines(
 ) -> dict[str, Any]:
     """The notes and attempts for `start.build`. `last_seen` returns when a server last saw a session, for what the
     history does not hold."""
-    project, now = options["project"], options["now"]
-    return {
-        "notes": start_notes(connection, project, now),
-        "attempts": attempts_at_start(
-            connection, project, options["session_id"], options["source"], now, last_seen, options["visible"]
-        ),
-    }
+    project, now, branch = options["project"], options["now"], options["place"].branch
+    rows = attempts_at_start(
+        connection, project, options["session_id"], options["source"], now, last_seen, options["visible"], branch
+    )
+    return {"notes": lambda files: start_notes(connection, project, files, branch, now), "attempts": rows}
 
 
 def hint_rows(hits: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -96,32 +111,35 @@ def hint_origin(meta: Mapping[str, Any]) -> str | None:
 # Notes and open attempts
 
 
-def start_notes(connection: SqlConnection, namespace: str | None, now: float) -> list[dict[str, Any]]:
-    """The most important decisions and lessons of a namespace, as rows of id, kind, title, content, updated_at and the
-    branch that they were made on; none that was resolved in favor of another, which leaves it a confidence of 0.1. Does
-    not touch them: being told must not prolong the life of a wrong note."""
-    rows = connection.execute(
-        "SELECT id, kind, title, substr(content, 1, ?), updated_at, json_extract(origin, '$.branch') FROM notes"
-        " WHERE namespace = ? AND kind IN (?, ?) AND (expires_at IS NULL OR expires_at > ?) AND confidence >= ?"
-        " ORDER BY priority DESC, updated_at DESC LIMIT ?",
-        (
-            *(4 * limits.INJECTED_NOTE_CHARS, namespace, *_NOTE_KINDS, now),
-            *(limits.DOUBTFUL_CONFIDENCE, 4 * limits.INJECTED_NOTES),
-        ),
-    )
-    names = ("id", "kind", "title", "content", "updated_at", "branch")
-    return [dict(zip(names, row, strict=True)) for row in rows]
+def start_notes(
+    connection: SqlConnection, namespace: str | None, files: Sequence[str], branch: str | None, now: float
+) -> list[dict[str, Any]]:
+    """The notes that may be told at a start, as rows of id, kind, title, content and updated_at: those that somebody
+    pinned, in a namespace or globally, then those of the namespace about the files of work that was left open. None of
+    another branch, and none that was resolved in favor of another, which leaves it a confidence of 0.1. Does not touch
+    them: being told must not prolong the life of a wrong note."""
+    values = (4 * limits.INJECTED_NOTE_CHARS, now, limits.DOUBTFUL_CONFIDENCE)
+    found = connection.execute(_PINNED_NOTES, (*values, namespace)).fetchall()
+    if files:
+        names = {name for path in files for name in possible_names(path)}
+        found += connection.execute(
+            _NOTES_ABOUT_FILES,
+            (*values, namespace, json.dumps(TOLD_KINDS), json.dumps(files), json.dumps(sorted(names))),
+        )
+    columns = ("id", "kind", "title", "content", "updated_at", "branch")
+    rows = {row[0]: dict(zip(columns, row, strict=True)) for row in found}
+    return [row for row in rows.values() if holds_on(row["branch"], branch)]
 
 
 def _open_attempts(connection: SqlConnection, namespace: str | None, session: str | None) -> list[dict[str, Any]]:
     """The open attempts of a repo and of a session, the latest first, as rows of id, goal, hypothesis, prediction,
-    session, updated_at and namespace."""
+    session, updated_at, namespace and the branch that they were started on."""
     # Two queries, each with an index of its own: with OR, SQLite would look at every attempt that there ever was.
     rows = connection.execute(
         f"{_OPEN_ATTEMPTS} AND namespace = ? UNION {_OPEN_ATTEMPTS} AND attempt_session = ? ORDER BY id DESC LIMIT ?",
         (namespace, session, limits.MAX_ATTEMPTS_LISTED),
     )
-    names = ("id", "goal", "hypothesis", "prediction", "session", "updated_at", "namespace")
+    names = ("id", "goal", "hypothesis", "prediction", "session", "updated_at", "namespace", "branch")
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
@@ -147,10 +165,11 @@ def attempts_at_start(
     now: float,
     last_seen: LastSeen = lambda _session: None,
     visible: Visibility = EVERYTHING,
+    branch: str | None = None,
 ) -> list[dict[str, Any]]:
     """The attempt that the digest begins with, as a list of at most one row of id, goal, hypothesis, prediction,
-    updated_at, is_own and others: the own attempt of a session that continues, else the latest orphan of the repo.
-    `others` is the number of further ones."""
+    updated_at, is_own and others: the own attempt of a session that continues, else the latest orphan of the repo
+    on this branch. `others` is the number of further ones."""
     rows = [row for row in _open_attempts(connection, namespace, session) if visible.shows(row["namespace"])]
     own = [row for row in rows if row["session"] == session]
     if own and source in CONTINUED:
@@ -159,6 +178,7 @@ def attempts_at_start(
         row
         for row in rows
         if row["session"] != session
+        and (branch is None or row["branch"] in (None, branch))
         and is_session_gone(connection, row["session"], row["updated_at"], now, last_seen(row["session"]))
     ]
     return [{**orphans[0], "is_own": False, "others": len(orphans) - 1}] if orphans else []

@@ -17,7 +17,7 @@ _PROMPT = "move the session tokens from redis into postgres"
 
 def _decided(machine: Machine, **environ: str) -> None:
     machine.prepared_server(**environ)
-    decide(machine, "Session tokens live in Redis", "Postgres was too slow.")
+    decide(machine, "Session tokens live in Redis", "Postgres was too slow.", tags=["pinned"])
 
 
 def _told(machine: Machine, count: int) -> list[dict[str, Any]]:

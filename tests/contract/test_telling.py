@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -42,11 +42,11 @@ def in_time(attempt: Callable[[str], str]) -> tuple[str, str]:
     return found
 
 
-def decide(machine: Machine, title: str, content: str, namespace: str = _REPO) -> None:
+def decide(machine: Machine, title: str, content: str, namespace: str = _REPO, tags: Sequence[str] = ()) -> None:
     machine.prepared_server()
     agent = machine.serve()
     agent.initialize()
-    agent.call("memory_store", title=title, content=content, kind="decision", namespace=namespace)
+    agent.call("memory_store", title=title, content=content, kind="decision", namespace=namespace, tags=list(tags))
     assert agent.quit() == 0
 
 

@@ -273,7 +273,7 @@ def invisible_characters(life: Life) -> None:
         life.shop,
         bash("printf odd\u202e-command; false \u200b\u2067"),
         write(file, "odd"),
-        tool("memory_store", title="An odd\u202e note", content="odd \u200bwords\U000e0041", kind="decision"),
+        tool("memory_store", title="An odd\u202e note", content="odd \u200bwords\U000e0041", tags=["pinned"]),
     )
     note = first.answer(2)["id"]
     run = life.agent(
@@ -294,7 +294,7 @@ def invisible_characters(life: Life) -> None:
     assert "did you mean shop/odd?" in run.results[2]
     others = [*run.results[:2], *run.results[3:]]
     assert not [result for result in others if "odd" not in result or result.startswith('{"error"')], others
-    assert "Decisions and lessons here" in run.told and "An odd" in run.told, run.injected
+    assert "## Notes" in run.told and "An odd" in run.told, run.injected
 
 
 def private_project(life: Life) -> None:

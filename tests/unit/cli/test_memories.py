@@ -403,6 +403,16 @@ def test_links_and_promotion(nudge: Nudge, server: Server) -> None:
     assert nudge("note", "promote", "1").out == "✔ m1 is kept for good\n"
 
 
+def test_a_note_is_pinned_by_a_tag(nudge: Nudge, server: Server) -> None:
+    """Its other tags stay, and pinning it twice changes nothing."""
+    server.answers["nudge.memory_get"] = {"memory": {"id": 12, "tags": ["db", "pinned"]}, "links": []}
+    server.answers["nudge.memory_update"] = {"memory": {}}
+    assert nudge("note", "pin", "m12").out == "✔ m12 is told at every start\n"
+    assert server.params == {"id": 12, "tags": ["db", "pinned"]}
+    assert nudge("note", "unpin", "m12").out == "✔ m12 is no longer told at every start\n"
+    assert server.params == {"id": 12, "tags": ["db"]}
+
+
 @pytest.mark.parametrize(("answer", "code"), [("y", 0), ("n", 3)])
 def test_delete_asks(nudge: Nudge, server: Server, typed: Typed, answer: str, code: int) -> None:
     """By the title of the note."""

@@ -58,6 +58,27 @@ def test_a_change_is_open_until_anybody_commits(clone: Path, commit: Commit) -> 
     assert changed(clone).uncommitted == [] and not changed(clone).is_unfinished
 
 
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_what_was_left_on_a_deleted_branch_is_not_open(clone: Path, commit: Commit, is_packed: bool) -> None:
+    """Whoever deleted it has merged it or given it up. One of a clone that is gone is not known to be deleted."""
+    commit("before", NOW - 100)
+    git = ["git", "-C", str(clone)]
+    subprocess.run([*git, "branch", "fix/parser"], check=True)
+    if is_packed:
+        subprocess.run([*git, "pack-refs", "--all"], check=True)
+    failed = {**event("command_error", "make test", NOW + 20), "branch": "fix/parser"}
+    assert changed(clone, failed).is_unfinished
+    subprocess.run([*git, "branch", "-q", "-D", "fix/parser"], check=True)
+    assert not changed(clone, failed).is_unfinished
+    (clone / "sub").mkdir()
+    assert WorkTree(str(clone / "sub")).has_branch("x") is None and WorkTree(None).has_branch("x") is None
+
+
+def test_a_branch_without_a_commit_exists(clone: Path) -> None:
+    subprocess.run(["git", "-C", str(clone), "switch", "-q", "-c", "first"], check=True)
+    assert WorkTree(str(clone)).has_branch("first") and WorkTree(str(clone)).has_branch("other") is False
+
+
 def test_a_commit_of_other_files_leaves_a_change_open(clone: Path, commit: Commit) -> None:
     """And a file that is gone, with its change taken back, is not open."""
     (clone / "b.py").write_text("b")

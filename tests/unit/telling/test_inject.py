@@ -121,10 +121,10 @@ def test_hints_and_history_meet(served: tuple[App, Ask], explain: bool) -> None:
     """The text has hints and history; `explain` adds the score and the reason of each line."""
     app, ask = served
     app.session.store.apply(app.session.store.decide_set(app.now(), "api", "test", "pytest -q", META).change)
-    record(app, "make build")
+    record(app, "wip make build")
     told = ask(explain=explain)
     assert '- api/test: "pytest -q" ("from the README")' in told["text"]
-    assert '- 2h ago, codex: committed "make build" #1' in told["text"]
+    assert '- 2h ago, codex: committed "wip make build" #1' in told["text"]
     assert [item["kind"] for item in told["items"]] == (["hint", "session"] if explain else [])
     for item in told["items"]:
         assert item["matches"]["reasons"] and item["pack_context"]["included"]
@@ -142,9 +142,9 @@ def test_an_injection_is_explained_as_anything_is(served: tuple[App, Ask]) -> No
     """A hint and a note have the parts that `memory_explain` gives them, and a line of the history its one score."""
     app, ask = served
     app.session.store.apply(app.session.store.decide_set(app.now(), "api", "test", "pytest -q", META).change)
-    record(app, "make build")
+    record(app, "wip make build")
     here = Call(context=Context(project="org/api"))
-    note = {"title": "Database", "content": "SQLite", "kind": "decision", "namespace": "org/api"}
+    note = {"title": "Database", "content": "SQLite", "tags": ["pinned"], "namespace": "org/api"}
     note_id = asyncio.run(app.execute("nudge.memory_store", note, here))["id"]
     items = {item["id"]: item for item in ask(explain=True)["items"]}
     asked = {"ids": [note_id], "names": ["api/test"], "context": HERE}
@@ -180,7 +180,7 @@ def test_what_was_told_is_kept(served: tuple[App, Ask]) -> None:
     """Each real injection is stored for its session's trace; one that nobody was told, or that said nothing, is not."""
     app, ask = served
     assert ask(session_id="new")["text"] == "" and noted(app) == []
-    record(app, "ls")
+    record(app, "wip ls")
     ask()
     ask(session_id="new", note=False)
     assert noted(app) == []
@@ -239,9 +239,9 @@ def test_the_environment_is_asked_for(served: tuple[App, Ask]) -> None:
 def test_the_project_of_a_bare_context(served: tuple[App, Ask]) -> None:
     """The repo is the project, or its name; a directory of the same name elsewhere is another project."""
     app, ask = served
-    record(app, "ls")
-    assert "## Latest sessions here" in ask(context={"repo": "git:org/api"})["text"]
-    assert "## Latest sessions here" in ask(context={"project": "api"})["text"]
+    record(app, "wip ls")
+    assert "## Left to do here" in ask(context={"repo": "git:org/api"})["text"]
+    assert "## Left to do here" in ask(context={"project": "api"})["text"]
     assert ask(context={"cwd": "/somewhere/web"})["text"] == ""
 
 
@@ -257,7 +257,7 @@ def test_the_same_words(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> No
     """The digest that a hook builds equals the server's."""
     machine.hint("test", {"type": "command", "cmd": "pytest -q"}, tags=["x"], reason="from the README")
     machine.hint("other", scope={"repo": "git:org/web"})
-    machine.event("make build")
+    machine.event("wip make build")
     machine.event("docker up", project="web", session="elsewhere")
     by_itself = machine.told()
     for name, value in machine.environ.items():
@@ -271,7 +271,7 @@ def test_the_same_words(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_beside_a_server_that_does_not_answer(machine: Machine) -> None:
     """The look works while another process has the database open, and sees what it committed."""
-    machine.event("make build")
+    machine.event("wip make build")
     held = machine.database()
     try:
         assert "make build" in machine.told()
@@ -341,7 +341,7 @@ def test_a_broken_database(machine: Machine, damage: bytes) -> None:
 @pytest.mark.parametrize("damage", ["torn", "newer", "garbage", "large"])
 def test_a_log_that_cannot_be_used(machine: Machine, damage: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The history is told whatever the log looks like; one that takes too long to read is not read."""
-    machine.event("make build")
+    machine.event("wip make build")
     machine.hint("test")
     log = machine.directory / paths.CHANGE_LOG
     if damage == "newer":
@@ -356,7 +356,7 @@ def test_a_log_that_cannot_be_used(machine: Machine, damage: str, monkeypatch: p
 
 def test_a_look_that_takes_too_long(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     """A query that takes too long is interrupted; the hints are told."""
-    machine.event("make build")
+    machine.event("wip make build")
     machine.hint("test")
     monkeypatch.setattr(limits, "OFFLINE_READ_TIMEOUT", -1.0)
     monkeypatch.setattr("nudge.telling.offline._STEPS_PER_CHECK", 1)
@@ -392,7 +392,7 @@ def _told_by(by: str, machine: Machine, settings: dict[str, str]) -> str:
 def test_what_a_hook_pays_for(machine: Machine) -> None:
     """No package that only a server needs is loaded, even with hints and a history."""
     machine.hint("test")
-    machine.event("make build")
+    machine.event("wip make build")
     script = (
         "import sys; from nudge.telling.offline import build_offline_digest\n"
         f"text = build_offline_digest({machine.environ!r}, {HERE!r}, 'new', 'startup').text\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -86,9 +86,9 @@ class History:
             row = ("api", "test", name, "pytest", "", "", f"s{number}", 7, 0, NOW - DAY)
             self.connection.execute("INSERT INTO facts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '{}')", row)
 
-    def digest(self, **asked: Any) -> Digest:
+    def digest(self, notes: Sequence[dict[str, Any]] = (), **asked: Any) -> Digest:
         usual: dict[str, Any] = {"project": "api", "session_id": "new", "now": NOW, "source": "startup", "hints": []}
-        return start.build(self.connection, **{**usual, **asked})
+        return start.build(self.connection, notes=lambda _files: notes, **{**usual, **asked})
 
 
 @pytest.fixture
@@ -121,7 +121,7 @@ def test_only_what_this_session_did(history: History) -> None:
 
 
 def test_the_whole(history: History) -> None:
-    """A header that calls it records; what is known here, what was decided, who is at work, and how others ended."""
+    """A header that calls it records; what is known here, notes, who is at work, and what others left to do."""
     history.learn("/usr/bin/python3 -m pytest", "pytest", 6)
     history.session("live", "api", age=600, live=True)
     prompt = history.prompt("Add a login page", session="live", age=300)
@@ -136,11 +136,11 @@ def test_the_whole(history: History) -> None:
         '- "/usr/bin/python3 -m pytest" fails here ("No module named pytest", 6 sessions lost a step to it); '
         '"pytest" runs the tests (last 1d ago #2)',
         '- api/test: "pytest -q" ("from the README")',
-        "## Decisions and lessons here",
+        "## Notes",
         '- m12 decision, 3d ago: "SQLite": "We chose it."',
         "## At work here now",
         '- claude-code, last active 2m ago: "Add a login page"; changed login.py',
-        "## Latest sessions here",
+        "## Left to do here",
         f'- 1h ago, claude-code: "Fix the flaky test"; committed "Fix the clock" #{commit}; '
         f'left failing: "make lint" #{failed}',
     ]
@@ -256,7 +256,7 @@ def test_a_long_failing_command_is_not_cut(history: History) -> None:
 
 
 def test_at_most_so_many(history: History) -> None:
-    """Ten hints, five notes, three learned facts, three sessions that ended."""
+    """Ten hints, two notes, three learned facts, three sessions that left something to do."""
     for number in range(5):
         history.learn(f"tool{number} -m pytest", f"bin{number}/pytest", 2)
     for number in range(6):
@@ -267,7 +267,7 @@ def test_at_most_so_many(history: History) -> None:
         hints=[{**HINT, "name": f"api/k{number}"} for number in range(15)],
         notes=[{**NOTE, "id": number} for number in range(9)],
     )
-    assert {kind: kinds(made).count(kind) for kind in kinds(made)} == {"fact": 3, "hint": 10, "note": 5, "session": 3}
+    assert {kind: kinds(made).count(kind) for kind in kinds(made)} == {"fact": 3, "hint": 10, "note": 2, "session": 3}
 
 
 def test_each_line_has_its_item(history: History) -> None:
@@ -359,15 +359,6 @@ def test_unfinished_sessions_are_told_and_finished_ones_are_not(history: History
     leave(history, "open", left, age=2 * HOUR)
     leave(history, "elsewhere", left, branch="main")
     assert told_sessions(history) == ["open", "elsewhere"]
-
-
-def test_the_latest_finished_session_of_this_branch_is_told_when_none_is_unfinished(history: History) -> None:
-    """One of another branch is not."""
-    leave(history, "elsewhere", "nothing", branch="main")
-    assert told_sessions(history) == []
-    leave(history, "older", "nothing", age=3 * HOUR)
-    leave(history, "newer", "nothing", age=2 * HOUR)
-    assert told_sessions(history) == ["newer"]
 
 
 def test_files_changed_after_the_commit_are_named(history: History) -> None:
@@ -587,26 +578,6 @@ def test_a_session_at_work_is_told_where_the_two_can_meet(history: History) -> N
     }
 
 
-@pytest.mark.parametrize(
-    ("kind", "made_on", "here", "is_told"),
-    [
-        ("decision", "fix", "fix", True),
-        ("decision", "fix", "feature", False),
-        ("decision", "fix", "main", True),
-        ("decision", "main", "feature", True),
-        ("decision", None, "feature", True),
-        ("decision", "fix", None, True),
-        ("lesson", "fix", "feature", True),
-    ],
-)
-def test_a_decision_is_not_told_on_a_branch_beside_its_own(
-    history: History, kind: str, made_on: str | None, here: str | None, is_told: bool
-) -> None:
-    """Where all work comes together it is, and a lesson is for everywhere."""
-    made = history.digest(notes=[{**NOTE, "kind": kind, "branch": made_on}], place=Place("/a/api", here))
-    assert bool(made.items) is is_told
-
-
 def test_a_session_at_work_in_the_same_clone_and_branch_comes_first(history: History) -> None:
     """Before those that were active later."""
     for age, (clone, branch) in enumerate((("/b/api", "fix"), ("/a/api", "main"), ("/a/api", "fix")), start=1):
@@ -653,7 +624,6 @@ CAUSE = "The ban is stored after the digest was built, so the first session stil
     [
         ("command_error", f"Stopped here. {CAUSE}"),
         ("file_edit", f"Stopped here. {CAUSE}"),
-        ("git_commit", f"Stopped here. {CAUSE}"[:157]),
     ],
 )
 def test_a_session_that_is_not_done_has_room_for_its_last_words(history: History, left: str, told: str) -> None:
@@ -667,10 +637,10 @@ def test_a_session_that_is_not_done_has_room_for_its_last_words(history: History
 
 def test_last_words_end_with_a_sentence(history: History) -> None:
     """Where there is one to end with."""
-    first = "The changelog has the entry, the examples hold, all in 1.2 seconds, and everything is pushed."
-    history.add("git_commit", "git commit", prompt=history.prompt("go"))
-    history.add("session_end", last_words=f"{first} A wrong return type was found by make test {'and fixed ' * 9}")
-    assert lines(history.digest())[0].endswith(f'last words: "{first}"')
+    first = "The changelog has the entry, the examples hold, all in 1.2 seconds, and everything is pushed. " * 4
+    history.add("git_commit", "git commit", prompt=history.prompt("go"), subject="wip")
+    history.add("session_end", last_words=f"{first}A wrong return type was found by make test {'and fixed ' * 9}")
+    assert lines(history.digest())[0].endswith(f'last words: "{first.strip()}"')
 
 
 def test_a_note_that_begins_with_its_title_is_told_once(history: History) -> None:
@@ -760,7 +730,7 @@ def test_hostile_text_stays_in_its_line(history: History, text: str) -> None:
     """Single-line, printable, quoted, of bounded length, and nothing in it looks like a tag."""
     text = text.encode("utf-8", "replace").decode()
     prompt = history.prompt(text or "x")
-    history.add("git_commit", text, prompt=prompt, subject=text, branch=text, clone=text)
+    history.add("git_commit", text, prompt=prompt, subject=f"wip {text}", branch=text, clone=text)
     history.add("command_error", f"make {text}", prompt=prompt, branch=text, clone=text)
     hint = {"name": text, "value": text, "score": 0.5, "reason": text, "reasons": [text]}
     made = history.digest(hints=[hint], notes=[{**NOTE, "title": text, "content": text}])
