@@ -101,6 +101,10 @@ def cut_at_sentence(text: str, most: int) -> str:
     return text[: end + 1] if end >= most // 2 else text
 
 
+CLIENT_OUTPUT = ("<local-command", "<bash-")
+"""How a text begins that a client puts in the place of a prompt: what a command of the client itself printed."""
+
+
 def unwrap_command(prompt: str) -> str:
     """Return the slash command that the user typed, where a client wrapped it in tags; any other prompt as it is."""
     if not prompt.lstrip().startswith("<command-"):

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 
 from nudge import context, limits
 from nudge.cli import output
 from nudge.cli.output import EXIT_OK, Console, Styler, Usage
+from nudge.clock import ago
 from nudge.errors import Invalid
 from nudge.paths import expand_home
 from nudge.text import escape
@@ -291,6 +293,12 @@ def _value_lines(styler: Styler, hint: dict[str, Any]) -> Iterator[str]:
         yield f"{label} {styler.paint('green', first)}{note}"
 
 
+def _age(moment: str) -> str:
+    from datetime import datetime  # late: the usual bump does not pay for it
+
+    return ago(time.time() - datetime.fromisoformat(moment).timestamp())
+
+
 def _about_lines(styler: Styler, hint: dict[str, Any]) -> Iterator[str]:
     meta, value = hint.get("meta", {}), hint.get("value")
     created = f" (first {hint['created_at']})" if hint["created_at"] != hint["updated_at"] else ""
@@ -438,7 +446,8 @@ def _bump_lines(styler: Styler, delta: int, result: dict[str, Any]) -> Iterator[
     """Yield what was counted, the counts and the note, if any. A failure is not a use: the time of the last use stays
     as it was."""
     hint = result["hint"]
-    symbol, word, last = ("↓", "failure", hint.get("last_used_at")) if delta < 0 else ("↑", "success", "now")
+    symbol, word = ("↓", "failure") if delta < 0 else ("↑", "success")
+    last = "now" if delta >= 0 else _age(hint["last_used_at"]) if "last_used_at" in hint else None
     counted = f"a {word}" if abs(delta) == 1 else f"{abs(delta)} {'failures' if delta < 0 else 'successes'}"
     worked = f"worked {output.count(hint.get('use_count', 0), 'time')}" + (f", last {last}" if last else "")
     failed = f", failed {output.count(hint['failure_count'], 'time')}" if "failure_count" in hint else ""

@@ -30,7 +30,7 @@ _EIGHTHS = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")
 _STRONG, _MIDDLING = 8, 5  # priorities that are green, yellow; the others are red
 _SHORT_ID = 8  # characters of a session's id in a table; any unique beginning names the session
 _TIER_STYLES = {"short": "red", "mid": "yellow", "long": "green"}
-_PART_LABELS = {"namespace": "repo"}
+_PART_LABELS = {"namespace": "repo", "base": "match", "kind_bonus": "kind"}
 _SHOWN_FIELDS = (
     ("session_id", "session"),
     ("project", "repo"),
@@ -399,7 +399,7 @@ def _trace_head(styler: Styler, trace: dict[str, Any]) -> Iterator[str]:
     if summary.get("intent"):
         yield f"intent: {quote_line(summary['intent'])}"
     for failed in summary.get("failed") or ():
-        outcome = f"passed in #{failed['passed']}" if failed.get("passed") else "has not passed since"
+        outcome = f"passed in #{failed['passed']}" if failed.get("passed") else "did not pass in this session"
         yield f"failed: {quote_line(failed['command'])} #{failed['id']}, {outcome}"
     if summary.get("counts"):
         by_count = sorted(summary["counts"].items(), key=lambda entry: (-entry[1], entry[0]))

@@ -9,7 +9,7 @@ import json
 from datetime import datetime
 
 from nudge import limits
-from nudge.text import unwrap_command
+from nudge.text import CLIENT_OUTPUT, unwrap_command
 from nudge.thin_json import text_of
 
 TYPE_CHECKING = False
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     Payload = dict[str, Any]
 
 # Entries under the user's name that are no prompt.
-_NOT_A_PROMPT = ("<local-command", "<bash-", "[Request interrupted by user")
+_NOT_A_PROMPT = (*CLIENT_OUTPUT, "[Request interrupted by user")
 _COMMAND = "<command-"
 # A call that was refused before it ran: no hook fires for it either.
 _NEVER_RAN = ("<tool_use_error>", "The user doesn't want to ", "[Request interrupted by user", "Permission to use ")

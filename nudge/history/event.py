@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
         def executemany(self, sql: str, parameters: Any, /) -> Any: ...
 
+        def create_function(self, name: str, narg: int, func: Any, /, *, deterministic: bool = ...) -> Any: ...
+
 
 UNKNOWN_CLIENT = "unknown"
 """The client of an event that does not name one."""

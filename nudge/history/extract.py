@@ -18,7 +18,7 @@ from nudge.history.observations import (
     patched_files,
 )
 from nudge.history.redact import PRIVATE, redact_event, redact_start
-from nudge.text import unwrap_command
+from nudge.text import CLIENT_OUTPUT, unwrap_command
 from nudge.thin_json import text_of
 
 TYPE_CHECKING = False
@@ -108,9 +108,9 @@ def _read_prompt(payload: Mapping[str, Any]) -> Observation | None:
     for name in payload.get("prompt_blocks", ()):
         prompt = _remove_blocks(name, prompt)
     prompt = unwrap_command(prompt)
-    return (
-        Observation("user_prompt", redact_start(prompt, limits.MAX_PROMPT_CHARS) or PRIVATE) if prompt.strip() else None
-    )
+    if not prompt.strip() or prompt.lstrip().startswith(CLIENT_OUTPUT):
+        return None
+    return Observation("user_prompt", redact_start(prompt, limits.MAX_PROMPT_CHARS) or PRIVATE)
 
 
 def _remove_blocks(name: str, text: str) -> str:

@@ -11,7 +11,8 @@ import re
 from nudge import limits
 from nudge.history.event import COLUMNS, check_type, observation, placeholders
 from nudge.history.fts_query import FtsQuery
-from nudge.history.observations import TYPES
+from nudge.history.idle import is_idle, is_own_call
+from nudge.history.observations import FAILURE, TYPES
 from nudge.scoring import half_life
 from nudge.spelling import OBSERVATIONS, find_corrections
 
@@ -36,9 +37,7 @@ _MATCHES = "FROM observations_fts AS f CROSS JOIN observations AS o ON o.id = f.
 # What Nudge was asked is no answer to a question about the work: its tools, a line that runs nothing but its command,
 # and the end of a turn without the last words.
 _NUDGE_TOOLS = "o.content GLOB 'nudge/*' OR o.content GLOB 'nudge-mcp/*' OR o.content GLOB 'plugin_nudge_nudge/*'"
-_NUDGE_COMMANDS = (
-    "o.content GLOB 'nudge *' AND NOT (o.content GLOB '*&&*' OR o.content GLOB '*;*' OR o.content GLOB '*||*')"
-)
+_NUDGE_COMMANDS = "o.content GLOB '*nudge*' AND is_own_call(o.content)"
 _NOT_WORK = (
     f" AND NOT (o.obs_type = 'mcp_call' AND ({_NUDGE_TOOLS}))"
     f" AND NOT (o.obs_type IN ('command', 'command_error') AND {_NUDGE_COMMANDS})"
@@ -93,6 +92,7 @@ def search_observations(
     """Return matches as previews, or in full, without those of the projects in `hidden`. For a question, matches with
     only some of the words follow, marked `partial`. `now` matters only for the order `blended`. Raises Invalid for a
     query that cannot be parsed."""
+    _add_function(connection)
     parsed, conditions = correct_query(connection, query), SearchFilter(project, obs_type, before, after, hidden)
     match = parsed.match
     columns, show = (_FULL, observation) if full else (_INDEX, _preview)
@@ -110,6 +110,12 @@ def search_observations(
         some = _some_words(connection, parsed, conditions, skipped + limit - len(rows))
         shown += [{**show(row), "partial": True} for row in _fetch(connection, some[skipped:], columns)]
     return shown
+
+
+def _add_function(connection: SqlConnection) -> None:
+    """Let the connection call `is_own_call` in SQL. Once: SQLite prepares every statement anew for it."""
+    if not connection.execute("SELECT 1 FROM pragma_function_list WHERE name = 'is_own_call'").fetchone():
+        connection.create_function("is_own_call", 1, is_own_call, deterministic=True)
 
 
 _MARK, _END = "\x01", "\x02"  # around a word that was found; no stored text has them
@@ -182,6 +188,7 @@ def explain_observations(
 ) -> list[tuple[dict[str, Any], dict[str, float], list[str]]]:
     """Return the matches of `search_observations` in full, each with the parts of its score and the words of the query
     that it has. The best match has a text score of 1."""
+    _add_function(connection)
     parsed, conditions = correct_query(connection, query), SearchFilter(project, obs_type, before, after, hidden)
     match = parsed.match
     if order_by == "blended":
@@ -278,7 +285,6 @@ def recent_observations(
 
 
 _WORK = ("git_commit", "git_push", "command_error", "file_edit", "file_write", "user_prompt")
-_IDLE_PROGRAMS = ("echo", "ls", "sleep", "cat", "cd", "pwd", "true", "false", "nudge")  # whose failure tells nothing
 
 
 def recent_work(
@@ -286,10 +292,9 @@ def recent_work(
 ) -> list[dict[str, Any]]:
     """Return commits, failures, edits and prompts of one project, or of all but the `hidden`, newest first; a file that
     was edited several times is there once."""
-    idle = " AND ".join(f"content NOT GLOB '{name} *' AND content <> '{name}'" for name in _IDLE_PROGRAMS)
     rows = connection.execute(
         f"SELECT {COLUMNS} FROM observations WHERE (?1 IS NULL OR project = ?1)"
-        f" AND +obs_type IN ({', '.join(map(repr, _WORK))}) AND (obs_type <> 'command_error' OR ({idle}))"
+        f" AND +obs_type IN ({', '.join(map(repr, _WORK))})"
         " ORDER BY timestamp DESC, id DESC",
         (project,),
     )
@@ -299,10 +304,12 @@ def recent_work(
         if len(observations) == limit:
             break
         path = row["file_path"]
-        if row["project"] not in hidden and (path is None or path not in files):
-            files.add(path or "")
-            score = _recent_score(row["obs_type"], now - row["timestamp"], True, project_given=project is not None)
-            observations.append({**row, "score": round(score, 6)})
+        is_told_before = path is not None and path in files
+        if row["project"] in hidden or is_told_before or (row["obs_type"] == FAILURE and is_idle(row["content"])):
+            continue
+        files.add(path or "")
+        score = _recent_score(row["obs_type"], now - row["timestamp"], True, project_given=project is not None)
+        observations.append({**row, "score": round(score, 6)})
     return observations
 
 

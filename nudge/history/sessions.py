@@ -177,33 +177,37 @@ def _changed_files(connection: SqlConnection, session_id: str) -> list[str]:
 
 
 def _failed_commands(connection: SqlConnection, session_id: str) -> list[dict[str, Any]]:
-    """Each command that failed, once, with the id of the observation in which it passed afterwards, if any."""
+    """Each command that failed, once, with the id of the observation in which it, or its job with another command,
+    passed afterwards, if any."""
     rows = connection.execute(
         "SELECT content, max(id), max(timestamp) FROM observations WHERE session_id = ? AND +obs_type = ?"
         " GROUP BY content ORDER BY min(timestamp), min(id) LIMIT ?",
         (session_id, FAILURE, limits.MAX_SUMMARY_ITEMS),
     ).fetchall()
+    passed = _passed_commands(connection, session_id) if rows else []
     return [
-        {
-            "command": command,
-            "id": failed_id,
-            "passed": _passed_later(connection, session_id, command, timestamp, failed_id),
-        }
+        {"command": command, "id": failed_id, "passed": _passed_later(passed, command, (timestamp, failed_id))}
         for command, failed_id, timestamp in rows
     ]
 
 
-def _passed_later(
-    connection: SqlConnection, session_id: str, command: str, timestamp: int, failed_id: int
-) -> int | None:
-    """The id of the same command later with exit code 0. Without an exit code it does not count as a success."""
-    row = connection.execute(
-        "SELECT id FROM observations WHERE session_id = ? AND (timestamp, id) > (?, ?) AND +obs_type IN"
-        f" ({placeholders(UNFAILED_COMMANDS)})"
-        " AND content = ? AND json_extract(metadata, '$.exit_code') = 0 ORDER BY timestamp, id LIMIT 1",
-        (session_id, timestamp, failed_id, *UNFAILED_COMMANDS, command),
-    ).fetchone()
-    return int(row[0]) if row else None
+def _passed_commands(connection: SqlConnection, session_id: str) -> list[tuple[tuple[int, int], str]]:
+    """Return time and id, and the text, of each command that passed, first to last. One without an exit code does not
+    count, nor does one whose failure a pipe hid."""
+    rows = connection.execute(
+        "SELECT timestamp, id, content, obs_type, metadata FROM observations WHERE session_id = ?"
+        f" AND +obs_type IN ({placeholders(UNFAILED_COMMANDS)}) AND json_extract(metadata, '$.exit_code') = 0"
+        " ORDER BY timestamp DESC, id DESC LIMIT ?",
+        (session_id, *UNFAILED_COMMANDS, limits.TOLD_COMMANDS_READ),
+    ).fetchall()
+    return [
+        ((timestamp, row_id), content) for timestamp, row_id, content, *rest in reversed(rows) if _has_passed(*rest)
+    ]
+
+
+def _passed_later(passed: Sequence[tuple[tuple[int, int], str]], failed: str, when: tuple[int, int]) -> int | None:
+    later = ((row_id, content) for (timestamp, row_id), content in passed if (timestamp, row_id) > when)
+    return next((row_id for row_id, content in later if content == failed or _is_same_job(content, failed)), None)
 
 
 def _commits(connection: SqlConnection, session_id: str) -> list[dict[str, Any]]:
@@ -506,9 +510,8 @@ class _PassedJobs:
         """Whether the same job passed after it failed, in any session."""
         if project not in self._projects:
             self._projects[project] = self._read(project)
-        jobs, runs = _jobs(failed.content), _runs(failed.content)
         later = (content for timestamp, content in self._projects[project] if timestamp > failed.timestamp)
-        return any(jobs & _jobs(content) or _covers(_runs(content), runs) for content in later)
+        return any(_is_same_job(content, failed.content) for content in later)
 
     def _read(self, project: str | None) -> list[tuple[int, str]]:
         rows = self._connection.execute(
@@ -592,6 +595,11 @@ def _runs(command: str) -> set[_Run]:
     which is named by its targets."""
     parsed = [one for one in parse_commands(command[: limits.MAX_LEARNED_COMMAND]) if _programs(one.text)]
     return {(job, frozenset(filter(_is_target, one.arguments))) for one in parsed if (job := job_of(one))}
+
+
+def _is_same_job(passed: str, failed: str) -> bool:
+    """Whether a command that passed shows that the job of one that failed does."""
+    return bool(_jobs(failed) & _jobs(passed)) or _covers(_runs(passed), _runs(failed))
 
 
 def _covers(passed: set[_Run], failed: set[_Run]) -> bool:

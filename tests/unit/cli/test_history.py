@@ -133,7 +133,7 @@ def test_search_explains(nudge: Nudge, server: Server) -> None:
     assert nudge("search", "cargo", "--explain").out.splitlines() == [
         "#42  command_error  cargo test  (rank 1)",
         "  score  0.9000",
-        "    base     0.7000",
+        "    match    0.7000",
         "    recency  0.2000",
         "  words: cargo",
         "  repo: acme/api",
@@ -399,7 +399,7 @@ def test_trace(nudge: Nudge, server: Server, somewhere: Path) -> None:
         f"since {clock(1_794_817_800, '%Y-%m-%d')} {at[0]}, still open",
         'intent: "fix it"',
         'failed: "make" #4, passed in #6',
-        'failed: "make x" #5, has not passed since',
+        'failed: "make x" #5, did not pass in this session',
         "3 file_edit, 2 command",
         f"{at[1]} (told at the start) #50, api/test, #7",
         f"{at[1]} (no prompt) -> 1 observation",

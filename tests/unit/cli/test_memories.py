@@ -331,7 +331,7 @@ def test_explain_draws_the_parts(nudge: Nudge, server: Server, monkeypatch: pyte
     assert outcome.out.splitlines() == [
         "m12  decision  Chose SQLite  (rank 1)",
         "  score  10.2500",
-        "    base      ████████████████████  10.0000",
+        "    match     ████████████████████  10.0000",
         "    priority  ▌                     0.2500",
         "  words: sqlite",
         "  repo: github.com/org/x",
@@ -340,8 +340,8 @@ def test_explain_draws_the_parts(nudge: Nudge, server: Server, monkeypatch: pyte
         "  - os=linux, needs windows",
         "  injected: never",
     ]
-    assert "    base      10.0000" in nudge("explain", "sqlite").out.splitlines()
-    assert "    base      ####################  10.0000" in nudge.on(Terminal("ascii"), "explain", "sqlite").out
+    assert "    match     10.0000" in nudge("explain", "sqlite").out.splitlines()
+    assert "    match     ####################  10.0000" in nudge.on(Terminal("ascii"), "explain", "sqlite").out
 
 
 def test_explain_of_nothing(nudge: Nudge, server: Server) -> None:

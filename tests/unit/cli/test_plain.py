@@ -4,11 +4,13 @@ import io
 import json
 import os
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from nudge.clock import iso
 from nudge.errors import RemoteError, Unavailable
 
 from .conftest import EXPLAIN, HINT, Nudge, Server, Terminal
@@ -626,3 +628,7 @@ def test_bump_of_a_hint_that_fails(nudge: Nudge, server: Server) -> None:
     server.answers["nudge.bump"] = {"hint": {**HINT, "failure_count": 5}, "note": "set it right"}
     outcome = nudge("bump", "http-proxy", "build", "--delta", "-1")
     assert outcome.out == "↓ counted a failure: worked 4 times, failed 5 times\n  set it right\n"
+    used = {**HINT, "last_used_at": iso(time.time() - 7_300)}
+    server.answers["nudge.bump"] = {"hint": used}
+    outcome = nudge("bump", "http-proxy", "build", "--delta", "-1")
+    assert outcome.out == "↓ counted a failure: worked 4 times, last 2h ago\n"

@@ -58,7 +58,7 @@ def test_inject_explains(nudge: Nudge, server: Server) -> None:
         "  injected: section Nudge, 3 tokens",
         *("m12  decision  Why  (rank 2)", "  score  0.1500", "    tier  0.1500", "  - new"),
         "  injected: section Nudge, 3 tokens",
-        *("#4  session  2h ago  (rank 3)", "  score  0.9000", "    base  0.9000", "  - new"),
+        *("#4  session  2h ago  (rank 3)", "  score  0.9000", "    match  0.9000", "  - new"),
         "  injected: section Nudge, 3 tokens",
     ]
     assert server.params["explain"] is True and json.loads(nudge("inject", "--json").out)["items"] == items

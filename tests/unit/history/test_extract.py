@@ -294,6 +294,15 @@ def test_text_behind_blanks_is_recorded(blank: str) -> None:
     assert event_of(prompt)["content"] == "hello"
 
 
+@pytest.mark.parametrize(
+    "text", ["<local-command-stdout>Set model to opus</local-command-stdout>", "\n<bash-input>ls</bash-input>"]
+)
+def test_what_a_client_printed_is_no_prompt(text: str) -> None:
+    """The output of a command of the client itself stands in the place of a prompt; nobody typed it."""
+    told = {"hook_event_name": "UserPromptSubmit", "session_id": "s", "cwd": "/", "prompt": text}
+    assert extract(told, now=NOW) is None
+
+
 def test_a_command_keeps_its_description_and_duration() -> None:
     """Milliseconds, as the client counted them."""
     event = event_of(

@@ -247,6 +247,27 @@ def test_search_leaves_out_calls_of_nudge() -> None:
     assert {row["id"] for row in search_observations(connection, "cargo", obs_type="mcp_call")} == {1, 2, 3}
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "cd /repo && nudge search cargo",
+        'nudge set api test "cd api && cargo test"',
+        "NUDGE_PORT=9000 .venv/bin/nudge search cargo 2>&1 | tail -5",
+        "uv run nudge remember 'cargo is slow; use sccache'",
+        "nudge recall cargo || true",
+    ],
+)
+def test_search_leaves_out_every_line_that_only_asks_nudge(line: str) -> None:
+    """Wherever it stands in the line, by whatever path; what is quoted is no command."""
+    assert search_observations(filled(event("command", line, NOW)), "cargo") == []
+
+
+@pytest.mark.parametrize("line", ["eval $(nudge get api cargo)", "cargo run --bin nudge", "grep nudge cargo.toml"])
+def test_search_finds_lines_that_do_something_else(line: str) -> None:
+    """Naming Nudge is no call of it."""
+    assert len(search_observations(filled(event("command", line, NOW)), "cargo")) == 1
+
+
 def test_a_hit_in_the_error_has_its_text() -> None:
     """Where the words are in the error and not in the command; a hit in the command has none."""
     error = f"{'noise ' * 80}ModuleNotFoundError: No module named yaml {'more ' * 80}"
@@ -268,7 +289,7 @@ def test_recent_work() -> None:
         event("command", "make test", NOW),
         event("command_error", "make lint", NOW + 1),
         event("command_error", "ls /nowhere", NOW + 2),
-        event("command_error", "sleep x", NOW + 3),
+        event("command_error", "cd /nowhere && ls -l 2>&1 | head", NOW + 3),
         edit("/a.py", NOW + 4),
         edit("/a.py", NOW + 5),
         event("git_commit", "git commit -m x", NOW + 6),

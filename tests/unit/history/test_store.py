@@ -307,6 +307,28 @@ def test_the_end_sums_a_session_up() -> None:
     assert json.loads(rows(connection, "summary", "sessions")[0]) == THE_SUMMARY
 
 
+@pytest.mark.parametrize(
+    ("failed", "passed", "is_repaired"),
+    [
+        ("pytest -q", "uv run pytest -q", True),
+        ("python3 -m pytest tests/a.py", "make test", True),
+        ("make test", "uv run pytest tests/a.py", False),
+        ("pytest", "pytest | tail -1", False),
+        ("make lint", "make test", False),
+    ],
+)
+def test_a_job_that_passed_with_another_command_is_repaired(failed: str, passed: str, is_repaired: bool) -> None:
+    """As what the next session is told; a pipe that hides a failure repairs nothing."""
+    hidden = {"error": "1 failed, 2 passed in 0.12s"} if "|" in passed else {}
+    connection = filled(
+        prompt("fix it", NOW, "p"),
+        event("command_error", failed, NOW + 1, metadata={"exit_code": 1}),
+        event("command", passed, NOW + 2, metadata={"exit_code": 0, **hidden}),
+    )
+    told = views.trace(connection, "s1")["summary"]["failed"]
+    assert told == [{"command": failed, "id": 2, "passed": 3 if is_repaired else None}]
+
+
 def test_a_living_session_is_summed_up_on_demand() -> None:
     """Whoever asks before the end sees what there is so far."""
     connection = filled(*A_SESSION[:-1])
