@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -26,10 +26,13 @@ from nudge import config, locks, paths
 from nudge.ipc import endpoint
 from nudge.ipc.endpoint import Endpoint
 from nudge.setting_table import SERVER, SETTINGS
+from tests.processes import started_in
 
 NUDGE = [sys.executable, "-P", "-m", "nudge"]
 ROOT = Path(__file__).resolve().parent.parent
 _LANG = "C.UTF-8"
+_TEMPORARY = os.path.realpath("/tmp")  # short: a socket path has 104 bytes
+_CAN_PREPARE = sys.platform == "linux"  # it needs process descriptors and files in memory
 TIMEOUT = 45.0  # seconds; an upper bound on waiting for an event, never a pause
 PORTS = range(20_000, 32_768)  # below the range that the kernel takes ports of outgoing connections from (Linux, macOS)
 
@@ -171,38 +174,15 @@ class Stdio:
         return code
 
 
-# Waits until the test process is gone, however it ended, and ends what it left behind.
-_CLEANER = """
-import glob, os, shutil, signal, sys
-prefix = sys.argv[1]
-sys.stdin.buffer.read()
-mark = b"HOME=" + os.fsencode(prefix)
-for _ in range(50):
-    found = False
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{pid}/environ", "rb") as file:
-                if any(entry.startswith(mark) for entry in file.read().split(b"\\0")):
-                    found = True
-                    os.kill(int(pid), signal.SIGKILL)
-        except OSError:
-            pass
-    if not found:
-        break
-for directory in glob.glob(glob.escape(prefix) + "*"):
-    shutil.rmtree(directory, ignore_errors=True)
-"""
-
-
 _cleaners: list[subprocess.Popen[bytes]] = []
 
 
 @functools.cache
 def _machines_prefix() -> str:
     """Where this process keeps its machines; they end with it, also when it is killed."""
-    prefix = f"/tmp/nt-{os.getpid()}-"  # short: a socket path has 104 bytes
+    prefix = f"{_TEMPORARY}/nt-{os.getpid()}-"
     cleaner = subprocess.Popen(
-        [sys.executable, "-I", "-S", "-c", _CLEANER, prefix],
+        [sys.executable, "-I", "-S", str(ROOT / "tests/processes.py"), prefix],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -237,7 +217,7 @@ class PreparedCli:
     def can_run(arguments: tuple[str, ...], environ: Mapping[str, str]) -> bool:
         """A server is found and told apart by its command line; and variables of Python's act on its start."""
         is_plain = environ["LANG"] == _LANG and not any(name.startswith(("PYTHON", "LC_")) for name in environ)
-        return is_plain and arguments[:1] != ("serve",)
+        return _CAN_PREPARE and is_plain and arguments[:1] != ("serve",)
 
     def run(
         self, arguments: tuple[str, ...], *, stdin: str, environ: Mapping[str, str], cwd: str
@@ -275,7 +255,7 @@ class Machine:
     """One runtime directory and the processes in it."""
 
     def __init__(self, **environ: str) -> None:
-        self.base = Path(tempfile.mkdtemp(prefix=os.path.basename(_machines_prefix()), dir="/tmp"))
+        self.base = Path(tempfile.mkdtemp(prefix=os.path.basename(_machines_prefix()), dir=_TEMPORARY))
         self.home = self.base / "home"
         self.home.mkdir()
         self.runtime = str(self.base / "run")
@@ -342,6 +322,8 @@ class Machine:
 
     def prepared_server(self, *arguments: str, **environ: str) -> Endpoint:
         """The same for a test that is not about how servers start, end or are found: it costs a tenth."""
+        if not _CAN_PREPARE:
+            return self.http_only(*arguments, **environ)
         self.store_settings(environ)
         with open(os.devnull, "r+b") as nothing:
             started = prepared_cli().start(
@@ -395,8 +377,7 @@ class Machine:
 
     def pids(self) -> list[int]:
         """Every living process that was started with this machine's home, detached ones too."""
-        mark = f"HOME={self.home}".encode()
-        return [pid for pid in _all_pids() if mark in _environ_of(pid) and pid != os.getpid()]
+        return [pid for pid in started_in(str(self.home)) if pid != os.getpid()]
 
     def close(self) -> None:
         for server in self._prepared_servers:
@@ -423,22 +404,3 @@ def _close_streams(process: subprocess.Popen[bytes]) -> None:
         if stream is not None:
             with contextlib.suppress(OSError):
                 stream.close()
-
-
-def _all_pids() -> Iterator[int]:
-    return (int(name) for name in os.listdir("/proc") if name.isdigit())
-
-
-def _environ_of(pid: int) -> list[bytes]:
-    try:
-        return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-    except OSError:
-        return []
-
-
-def is_alive(pid: int) -> bool:
-    """Running, not a zombie."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except OSError:
-        return False

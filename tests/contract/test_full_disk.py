@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,7 @@ from nudge.ipc import endpoint
 from tests.harness import NUDGE, Machine, eventually
 
 NO_LIMIT = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+_CAN_CHANGE_LIMITS = pytest.mark.skipif(sys.platform != "linux", reason="only Linux changes limits of another process")
 
 
 def _no_room() -> None:
@@ -66,6 +68,7 @@ def test_hints_live_in_memory_and_status_and_doctor_say_so(
     assert "1 hint in its memory is gone" in stopped
 
 
+@_CAN_CHANGE_LIMITS
 def test_with_room_again_hints_are_kept(machine: Machine, run: Callable[..., subprocess.CompletedProcess[str]]) -> None:
     """The server writes its files as soon as it can; what was set in memory outlives it, killed at that."""
     run("set", "api", "test", "make test", "--global")
@@ -81,6 +84,7 @@ def test_with_room_again_hints_are_kept(machine: Machine, run: Callable[..., sub
     assert machine.json("status")["pid"] != first.pid
 
 
+@_CAN_CHANGE_LIMITS
 def test_a_stop_keeps_what_it_can(machine: Machine, run: Callable[..., subprocess.CompletedProcess[str]]) -> None:
     """A stop tries to write once more what is in memory only, and does not say that it is gone."""
     run("set", "api", "test", "make test", "--global")

@@ -15,7 +15,8 @@ import pytest
 from nudge import config
 from nudge.storage import migrations, spool
 from nudge.storage.sqlite import check, open_backup
-from tests.harness import Machine, eventually, is_alive
+from tests.harness import Machine, eventually
+from tests.processes import is_alive
 
 
 def _happened(machine: Machine, command: str) -> None:

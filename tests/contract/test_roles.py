@@ -21,7 +21,8 @@ import pytest
 
 from nudge import config
 from nudge.limits import LEAVE_TIMEOUT
-from tests.harness import TIMEOUT, Machine, Stdio, eventually, free_port, is_alive
+from tests.harness import TIMEOUT, Machine, Stdio, eventually, free_port
+from tests.processes import is_alive
 
 
 def test_ten_at_once_make_one_primary_and_nine_proxies(machine: Machine) -> None:

@@ -22,7 +22,8 @@ from nudge.ipc.endpoint import Endpoint
 from nudge.limits import CALL_TIMEOUT
 from nudge.locks import Flock
 from nudge.storage.changelog import ChangeLog
-from tests.harness import Machine, eventually, is_alive
+from tests.harness import Machine, eventually
+from tests.processes import is_alive
 
 T = TypeVar("T")
 

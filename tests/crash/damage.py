@@ -15,7 +15,8 @@ from typing import Any
 
 from nudge import config
 from tests.crash.writers import Figures
-from tests.harness import Machine, Stdio, eventually, is_alive
+from tests.harness import Machine, Stdio, eventually
+from tests.processes import is_alive
 
 _SEED = 20_261_116
 _PAGE = 4_096

@@ -12,7 +12,8 @@ import threading
 from nudge import __version__, paths
 from nudge.ipc import endpoint
 from tests.crash.writers import Figures
-from tests.harness import Machine, is_alive
+from tests.harness import Machine
+from tests.processes import is_alive
 
 
 class ForeignServer:

@@ -9,7 +9,8 @@ import time
 
 from nudge.limits import LEAVE_TIMEOUT
 from tests.crash.writers import Figures, Ledger, settle, start, wait_for_more, writing
-from tests.harness import Machine, Stdio, eventually, is_alive
+from tests.harness import Machine, Stdio, eventually
+from tests.processes import is_alive
 
 
 def _exit_seconds(client: Stdio) -> list[float]:

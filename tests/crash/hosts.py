@@ -9,7 +9,8 @@ from collections.abc import Callable
 
 from nudge import config
 from tests.crash.writers import Figures, start
-from tests.harness import Machine, eventually, is_alive
+from tests.harness import Machine, eventually
+from tests.processes import is_alive
 
 
 def started_twice_and_for_a_moment(moments: int = 5) -> Figures:

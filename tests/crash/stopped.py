@@ -7,7 +7,8 @@ import signal
 import time
 
 from tests.crash.writers import Figures, start
-from tests.harness import Machine, is_alive
+from tests.harness import Machine
+from tests.processes import is_alive
 
 
 def stopped_primary() -> Figures:

@@ -9,7 +9,8 @@ from pathlib import Path
 from nudge import paths
 from nudge.limits import MAX_ANSWERS
 from tests.crash.writers import Figures
-from tests.harness import Machine, Stdio, eventually, is_alive
+from tests.harness import Machine, Stdio, eventually
+from tests.processes import is_alive
 
 
 def fifty_at_once(rounds: int = 20, each: int = 25) -> Figures:

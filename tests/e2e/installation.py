@@ -12,7 +12,8 @@ import time
 from pathlib import Path
 
 from tests.e2e.clients import BIN, Desk
-from tests.harness import ROOT, eventually, is_alive
+from tests.harness import ROOT, eventually
+from tests.processes import is_alive
 
 # Python runs it at the start of every process of the installation, whatever environment a client gives it.
 _CLOCK = """

@@ -40,7 +40,8 @@ from tests.e2e import claude
 from tests.e2e.claude import bash, tool, write
 from tests.e2e.clients import Desk
 from tests.e2e.life import SETTINGS, Life, edit
-from tests.harness import eventually, is_alive
+from tests.harness import eventually
+from tests.processes import is_alive
 
 TOKEN = "ghp_" + "7hQ2xVb9LmZ4kR8nT1wYcE5sJ6dF3gA0uPoI"  # the form of a token; nobody's
 SILENCE = 60  # hours

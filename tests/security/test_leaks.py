@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import socket
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -71,6 +72,7 @@ def test_pretty_output_hides_it(told: Machine) -> None:
     assert SECRET in told.cli("export", "--reveal").stdout
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_titles_environments_and_the_last_session_hide_it(make_machine: Callable[..., Machine]) -> None:
     """A server that a command starts has neither the value in its command line nor the caller's variables in its
     environment; when

@@ -15,7 +15,8 @@ from nudge.clock import iso
 from nudge.errors import Conflict
 from nudge.ipc import holder
 from nudge.ipc.endpoint import Endpoint
-from tests.harness import eventually, is_alive
+from tests.harness import eventually
+from tests.processes import is_alive
 
 WAIT = "import sys; print('there', flush=True); sys.stdin.read()"
 OPEN = "import fcntl, os, sys; fd = os.open(sys.argv[-1], os.O_RDWR | os.O_CREAT); "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import sys
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
@@ -131,6 +132,7 @@ def test_where_a_socket_cannot_be_watched_the_server_is_made_at_once(monkeypatch
     assert run(session) == b"200"
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_a_server_without_http_requests_does_not_load_aiohttp(machine: Machine) -> None:
     """Its compiled parser is mapped into the process once it is loaded."""
     announced = machine.http_only()
