@@ -11,7 +11,7 @@ from nudge.clock import last_time
 from nudge.core.branches import holds_on
 from nudge.learning import availability
 from nudge.learning.command import CUT_OFF
-from nudge.learning.cures import DIRECTORY, LAUNCHER, MISSING, PATH, RUNNER, STEP, Cure
+from nudge.learning.cure import DIRECTORY, LAUNCHER, MISSING, PATH, RUNNER, STEP, Cure
 from nudge.learning.jobs import TEST, job_of
 from nudge.learning.shell import parse_commands
 from nudge.programs import TEST_RUNNERS

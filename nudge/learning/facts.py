@@ -14,12 +14,14 @@ from dataclasses import dataclass, field, replace
 from nudge import limits
 from nudge.learning.broken_tests import REPORTING_PROGRAMS, TEST, BrokenTest, BrokenTests, edited_files
 from nudge.learning.command import CUT_OFF
-from nudge.learning.cures import DIRECTORY, FLAG, LAUNCHER, MISSING, PATH, RUNNER, STEP, VARIABLE, Cure, matches
+from nudge.learning.cure import DIRECTORY, FLAG, LAUNCHER, MISSING, PATH, RUNNER, STEP, VARIABLE, Cure
 from nudge.learning.fact import INVOCATIONS, RARE, Evidence, Fact, Key, command_of, invocation_of, is_usable
-from nudge.learning.failures import CHANCE, SURROUNDINGS, UNKNOWN, likeness
+from nudge.learning.failures import CHANCE, SURROUNDINGS, UNKNOWN, likeness, tells_apart
 from nudge.learning.families import family_of
 from nudge.learning.index import FactIndex
 from nudge.learning.jobs import job_of
+from nudge.learning.matching import matches
+from nudge.learning.origin import is_named
 from nudge.learning.trail import Lesson, OpenFailure, Trail, about
 from nudge.thin_json import loads
 
@@ -254,6 +256,8 @@ class Facts:
             return 0.0
         if cure.kind == STEP and cure.answer in watched.trail.ran_steps:
             return 0.0
+        if _is_of_unknown_module(cure, failure, outcome):
+            return 0.0
         match = matches(cure, call, failure, job)
         if not match or (cure.kind == DIRECTORY and not _has_script(cure, failure, outcome)):
             return 0.0
@@ -467,6 +471,15 @@ def _has_script(cure: Cure, failure: Failure, outcome: Outcome) -> bool:
         return True
     scripts = package_scripts(outcome.root, cure.directory)
     return not scripts or failure.detail in scripts
+
+
+def _is_of_unknown_module(cure: Cure, failure: Failure, outcome: Outcome) -> bool:
+    """Whether another module is missing than the step brought, and no file of the repository names it: it may be the
+    session's own."""
+    if cure.kind != STEP or cure.family != "module" or not tells_apart(cure.failure, failure):
+        return False
+    parts = [part for part in re.split(r"[./:]", failure.detail) if part]
+    return not any(is_named(part, outcome.root) for part in (failure.detail, *parts[:1]))
 
 
 def _is_misspelled(program: str) -> bool:

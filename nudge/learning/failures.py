@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from nudge.learning.families import CHANCE_SIGNS, FAMILIES, family_of
+from nudge.learning.moved_paths import plain_path
 from nudge.learning.own_work import FAILED_TESTS, OWN_WORK_SIGNS
 from nudge.security.patterns import PatternSet
 
@@ -116,18 +117,26 @@ _ABSENT = re.compile(
     r"|no (?:files?|tests?) (?:found|match|were)|FileNotFound|ENOENT|did not match|does not exist|is missing"
     r"|invalid path"
 )
+_DENIED = re.compile(r"(?i)permission denied|access (?:is )?denied|EACCES|not permitted")
 
 
 def _path_in(text: str, missing: Sequence[str]) -> tuple[str, str, str, str] | None:
     """A path of the command that does not exist, in a line that says so."""
     for path in missing:
-        plain = path.removeprefix("./").removesuffix("/...").partition("::")[0].rstrip("/")
-        for match in re.finditer(re.escape(plain), text):
+        for match in re.finditer(_any_beginning(plain_path(path)), text):
             line = _line_at(text, match.start(), match.end())
             before = text.rfind("\n", 0, max(text.rfind("\n", 0, match.start()), 0)) + 1
-            if _ABSENT.search(line) or _ABSENT.search(text[before : match.start()]):
+            says_so = _ABSENT.search(line) or _ABSENT.search(text[before : match.start()])
+            if says_so and not _DENIED.search(line):
                 return "path", path, line, "missing path"
     return None
+
+
+def _any_beginning(path: str) -> str:
+    """A pattern for a path or a directory above it: of `a/b/c` the error may name only `a`."""
+    parts = path.split("/")
+    beginnings = ("/".join(parts[:length]) for length in range(len(parts), 0, -1))
+    return "|".join(rf"(?<![\w.-]){re.escape(text)}(?![\w%-]|/[\w@.])" for text in beginnings if len(text) > 1)
 
 
 def _detail(match: re.Match[str]) -> str:

@@ -134,6 +134,9 @@ FAMILIES: tuple[Family, ...] = (
             r"None of the selected packages has a \"(?P<n>[\w:./-]+)\" script",
             r"(?i:(?:no such|unknown|no|undefined) (?:task|target|recipe|script):? ['\"`‘]?(?P<n>[\w:./-]+))",
             r"(?i:script not found:? \"(?P<n>[\w:./-]+)\")",
+            r"(?i:(?:invalid|unsupported|undefined|unrecognized|no such) (?:sub)?(?:command|goal|action|verb|"
+            r"operation):? ['\"`‘]?"
+            r"(?P<n>[\w:./-]+))",
         ),
         steps=(INSTALL, GENERATE, SELECT),
         tells_apart=True,

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from nudge.learning.cures import PATH
+from nudge.learning.cure import PATH
 from nudge.learning.shell import parse_commands
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from nudge.learning.cures import Cure
+    from nudge.learning.cure import Cure
     from nudge.learning.fact import Fact, Key
     from nudge.learning.failures import Failure
     from nudge.learning.outcome import Call

@@ -122,7 +122,7 @@ _LOOKING_WORDS = frozenset(
 
 CHECK = "check"
 """The job of a target that may test, lint or check types."""
-_CHECKS = frozenset((TEST, LINT, TYPES, FORMAT, CHECK))
+CHECKS = frozenset((TEST, LINT, TYPES, FORMAT, CHECK))
 
 _WITHOUT_SUBCOMMANDS = (TEST_RUNNERS | LINTERS | FORMATTERS) - {"ruff", "golangci-lint", "vitest"}
 
@@ -179,10 +179,19 @@ def job_of(command: SimpleCommand, scripts: Mapping[str, str] | None = None) -> 
     words = _naming_words(command)
     for word in words:
         for part in _parts(word):
-            if part in _JOB_WORDS:
-                return _JOB_WORDS[part]
+            if job := _JOB_WORDS.get(part) or _job_by_ending(part):
+                return job
     script = next((scripts[word] for word in words[1:] if word in scripts), "") if scripts else ""
     return next((_JOB_WORDS[word] for word in re.split(r"\W+", script) if word in _JOB_WORDS), "")
+
+
+def _job_by_ending(word: str) -> str:
+    """The job of a program whose name ends with it: `eunit`, `hlint`, `cljfmt`."""
+    match = _JOB_ENDING.fullmatch(word)
+    return _JOB_WORDS.get(match[1], "") if match else ""
+
+
+_JOB_ENDING = re.compile(r"(?!la|con|pro|at|de|in)[a-z]{1,8}(test|unit|spec|lint|fmt|format|check)s?")
 
 
 SELECTING = frozenset(
@@ -241,7 +250,7 @@ def same_job(one: str, other: str) -> bool:
     """Whether two jobs are one; `check` may be any job that checks."""
     if not one or not other:
         return False
-    return one == other or (CHECK in (one, other) and {one, other} <= _CHECKS)
+    return one == other or (CHECK in (one, other) and {one, other} <= CHECKS)
 
 
 def step_of(command: SimpleCommand) -> str:
@@ -295,11 +304,18 @@ def subcommand(command: SimpleCommand) -> str:
     """The word that says what the program is to do: `build` for `npm run build`; empty where there is none."""
     if command.tool in _WITHOUT_SUBCOMMANDS or command.is_anonymous or "/" in command.launched_program:
         return ""
-    for word in command.arguments[:4]:
+    is_value = False
+    for word in command.arguments[:5]:
         if word in ("run", "run-script", "exec", "--") and command.tool in NODE_PACKAGE_MANAGERS:
             continue
-        if not word.startswith(("-", "+")):
-            return "" if is_target(word) else word
+        if word.startswith(("-", "+")):
+            is_value = "=" not in word
+        elif not is_target(word):
+            return word
+        elif not is_value:
+            return ""
+        else:
+            is_value = False
     return ""
 
 

@@ -15,6 +15,7 @@ from nudge import limits
 from nudge.learning.command import SimpleCommand
 from nudge.learning.failures import OWN_WORK, Failure, diagnose, has_failed_tests
 from nudge.learning.jobs import IDLE, is_file_name, is_looking, subcommand
+from nudge.learning.moved_paths import plain_path
 from nudge.learning.shell import parse_commands
 
 TYPE_CHECKING = False
@@ -28,6 +29,8 @@ _FAILURE = "command_error"
 SHELL_STATE = frozenset(("cd", "export", "source", ".", "pushd"))
 """Commands that change the shell for the commands after them."""
 _GROUPS = frozenset(("(", "{"))
+_EDITORS = frozenset(("sed", "perl"))
+"""Programs that change the text in a pipe."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +109,7 @@ class Outcome:
         for call in self.calls if is_here and self.exit_code != 0 else ():
             for word in call.command.words:
                 if _is_path(word, call) and not os.path.exists(
-                    os.path.join(str(self.cwd), call.directory, word.partition("::")[0].removesuffix("/..."))
+                    os.path.join(str(self.cwd), call.directory, plain_path(word))
                 ):
                     yield str(word)
 
@@ -169,7 +172,7 @@ def _ends(text: str) -> str:
 
 
 def _is_path(word: Word, call: Call) -> bool:
-    if word.is_expanded or word.startswith(("-", "http", "/tmp/", "/dev/")):
+    if word.is_expanded or word.startswith(("-", "@", "http", "/tmp/", "/dev/")):
         return False
     return "/" in word or (is_file_name(word) and word != call.command.program)
 
@@ -198,7 +201,7 @@ def _calls(commands: list[SimpleCommand]) -> Iterator[Call]:
 
 def is_filter(command: SimpleCommand, commands: list[SimpleCommand], index: int) -> bool:
     """Whether a command only reads the output of a call in a pipe."""
-    if command.preceded_by not in ("|", "|&"):
+    if command.preceded_by not in ("|", "|&") or not (is_looking(command) or command.tool in _EDITORS):
         return False
     return any(not is_looking(one) for one in _pipeline_before(commands, index))
 

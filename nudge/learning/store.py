@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 from nudge import limits
 from nudge.learning.broken_tests import TEST
-from nudge.learning.cures import DIRECTORY, FLAG, LAUNCHER, PATH, RUNNER, STEP, VARIABLE, Cure
+from nudge.learning.cure import DIRECTORY, FLAG, LAUNCHER, PATH, RUNNER, STEP, VARIABLE, Cure
 from nudge.learning.fact import Evidence, Fact
 from nudge.learning.facts import Facts
 from nudge.learning.failures import diagnose

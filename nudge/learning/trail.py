@@ -5,7 +5,9 @@ from __future__ import annotations
 import posixpath
 from dataclasses import dataclass, field
 
-from nudge.learning.cures import LAUNCHER, RUNNER, Attempt, Cure, Step, does_same, find_cure
+from nudge.learning.attempt import Attempt, Step
+from nudge.learning.cure import LAUNCHER, RUNNER, Cure
+from nudge.learning.cures import does_same, find_cure
 from nudge.learning.failures import CHANCE, OWN_WORK, likeness
 from nudge.learning.families import family_of
 from nudge.learning.jobs import START, is_looking, same_ecosystem, step_of

@@ -14,7 +14,7 @@ from nudge import limits
 from nudge.clock import ago, last_time
 from nudge.learning.availability import as_typed, can_run, is_known, names_other_clone
 from nudge.learning.broken_tests import find_failed
-from nudge.learning.cures import PATH
+from nudge.learning.cure import PATH
 from nudge.learning.fact import INVOCATIONS, command_of, is_usable
 from nudge.learning.outcome import analyse
 from nudge.learning.shell import parse_commands

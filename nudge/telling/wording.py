@@ -11,7 +11,7 @@ import re
 from nudge import limits
 from nudge.clock import ago, last_time
 from nudge.history.event import client_label
-from nudge.learning.cures import PATH
+from nudge.learning.cure import PATH
 from nudge.scoring import half_life
 from nudge.telling.hint_selection import GUESSED, SCANNED
 from nudge.telling.ledger import COMMAND, FILE, IDENTITY, Line

@@ -1,0 +1,115 @@
+"""Which cure answers the next failure."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+
+from nudge.learning.cure import DIRECTORY, FLAG, LAUNCHER, PATH, RUNNER, STEP, VARIABLE, Cure
+from nudge.learning.failures import SURROUNDINGS, Failure, likeness, tells_apart
+from nudge.learning.families import family_of
+from nudge.learning.jobs import same_job
+from nudge.learning.moved_paths import names_path, path_in
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from nudge.learning.outcome import Call
+
+
+_ALIKE = 0.6  # of failures of the same tool
+_ALIKE_ANYWHERE = 0.7
+_SAME = 0.85  # where nothing but the lines of the output tells failures apart
+_OF_MACHINE = frozenset(("port", "timeout", "resources"))
+"""Families whose cure helps whatever the program is to do."""
+
+
+def matches(cure: Cure, call: Call, failure: Failure, job: str) -> float:
+    """Return how well a cure answers a failing call, 0 for not at all."""
+    if _has_it_already(cure, call) or _is_about_another(cure, failure):
+        return 0.0
+    alike = likeness(cure.failure, failure)
+    is_same_tool = cure.tool == call.tool
+    if cure.nature != SURROUNDINGS and (alike < _SAME or not is_same_tool):
+        return 0.0
+    if cure.kind == PATH:
+        return _path_match(cure, call, failure)
+    if cure.kind == STEP:
+        return alike if alike >= (_ALIKE if is_same_tool else _ALIKE_ANYWHERE) else 0.0
+    if cure.kind in (VARIABLE, FLAG):
+        is_possible = alike >= _ALIKE and not tells_apart(cure.failure, failure)
+        return alike if is_possible and _takes_it(cure, call, failure) else 0.0
+    if cure.kind == DIRECTORY:
+        return 0.8 if is_same_tool and failure.family == cure.family and alike >= 0.4 else 0.0
+    return _program_match(cure, call, failure, job, alike)
+
+
+def _is_about_another(cure: Cure, failure: Failure) -> bool:
+    """Whether the answer names what was missing then, and something else is missing now."""
+    if cure.kind not in (STEP, FLAG, VARIABLE) or not tells_apart(cure.failure, failure):
+        return False
+    if cure.family == "connection":
+        return True
+    names = {part for part in re.split(r"[^a-z0-9]+", cure.detail.casefold()) if len(part) > 2}
+    return bool(names & set(re.split(r"[^a-z0-9]+", cure.answer.casefold())))
+
+
+def _takes_it(cure: Cure, call: Call, failure: Failure) -> bool:
+    """Whether a variable or an option of the cure means the same to the failing call."""
+    if cure.kind == VARIABLE:
+        names = [word.partition("=")[0] for word in cure.added]
+        return cure.tool == call.tool or (failure.family == "variable" and failure.detail in names)
+    if cure.tool != call.tool:
+        return False
+    is_any = family_of(failure.family).is_of_program or cure.nature != SURROUNDINGS or cure.family in _OF_MACHINE
+    return cure.subcommand == call.subcommand or is_any
+
+
+def _program_match(cure: Cure, call: Call, failure: Failure, job: str, alike: float) -> float:
+    """A launcher or another program answers where the same program fails for the same reason."""
+    is_same_program = (
+        cure.program == posixpath.basename(call.command.launched_program) and call.command.is_python_module
+    )
+    is_same_tool = cure.tool == call.tool or (cure.kind == LAUNCHER and is_same_program)
+    if cure.family == "tool" and failure.family == "tool":
+        if cure.detail != failure.detail:
+            return 0.0
+        is_program = failure.detail in (call.words[0] if call.words else "", call.tool, call.command.launched_program)
+        if is_program and not is_same_tool:
+            return 0.0
+        alike = 1.0
+    elif alike < (_ALIKE if is_same_tool else _ALIKE_ANYWHERE) or (
+        tells_apart(cure.failure, failure) and cure.family not in ("script", "module")
+    ):
+        return 0.0
+    is_same_job = same_job(job, cure.job)
+    if cure.kind == LAUNCHER and cure.keeps_arguments and is_same_tool:
+        return alike + 0.1 * (cure.subcommand == call.subcommand)
+    is_same_call = is_same_tool and cure.subcommand == call.subcommand
+    if cure.kind == RUNNER and ((is_same_job and (is_same_tool or alike >= 0.9)) or (is_same_call and not cure.job)):
+        return alike
+    return 0.0
+
+
+def _has_it_already(cure: Cure, call: Call) -> bool:
+    """Whether the failing call is already what the cure would have it be."""
+    if cure.kind == VARIABLE:
+        return all(call.variables.get(word.partition("=")[0]) == word.partition("=")[2] for word in cure.added)
+    if cure.kind == FLAG:
+        return set(cure.added) <= set(call.words)
+    if cure.kind in (LAUNCHER, RUNNER):
+        return (
+            call.words[: len(cure.added)] == tuple(cure.added)
+            and cure.subject != cure.answer
+            and cure.kind == LAUNCHER
+            and len(cure.added) > 0
+            and not cure.subject.startswith(call.words[0])
+        )
+    if cure.kind == DIRECTORY:
+        return posixpath.normpath(call.directory or ".") == cure.directory
+    return False
+
+
+def _path_match(cure: Cure, call: Call, failure: Failure) -> float:
+    if failure.family not in ("path", "tool", "module"):
+        return 0.0
+    return 1.0 if any(names_path(path_in(word), cure.subject) for word in call.words) else 0.0

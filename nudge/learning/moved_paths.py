@@ -1,0 +1,62 @@
+"""Paths that do not exist, and where the file is."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from difflib import SequenceMatcher
+
+from nudge.learning.jobs import is_file_name
+
+_SIMILAR = 0.7
+_COMMON_PARTS = frozenset(
+    ("test", "tests", "spec", "main", "index", "init", "mod", "lib", "src", "app", "run", "my", "the")
+)
+"""Parts of names that say nothing about what is in a file."""
+_BEHIND_A_PATH = re.compile(r"::.*|(?<=\w)(?::\d+)+$|(?<=\w)\[[\d:,]+\]$|#L?\d+$")
+_ENDS_A_PATH = re.compile(r"[=,@]|://|(?<=\w):(?=[\w.]+/)")
+
+
+def is_path(word: str) -> bool:
+    return (
+        ("/" in word or is_file_name(word))
+        and not word.startswith(("-", "~", "$", "http", "/tmp", "/dev", "/proc"))
+        and "*" not in word
+    )
+
+
+def plain_path(word: str) -> str:
+    """The path as it is compared: without the test or the line that is named behind it."""
+    return posixpath.normpath(_BEHIND_A_PATH.sub("", word).removesuffix("/..."))
+
+
+def names_path(word: str, path: str) -> bool:
+    """Whether a word of a command is a path that an error names."""
+    plain, path = plain_path(word), plain_path(path)
+    return plain == path or (path.startswith("/") and path.endswith(f"/{plain}"))
+
+
+def path_in(word: str) -> str:
+    """The path in a word: `tests/a.gd` of `-gtest=res://tests/a.gd`."""
+    ends = [match.end() for match in _ENDS_A_PATH.finditer(word)]
+    return word[ends[-1] :] if ends else word
+
+
+def is_similar_path(missing: str, word: str) -> bool:
+    """Whether a path is likely the one that was meant: the same name elsewhere, or a name with a word in common."""
+    path, missing = plain_path(word), plain_path(missing)
+    if path == missing or not is_path(path):
+        return False
+    name, other = posixpath.basename(missing), posixpath.basename(path)
+    if name == other:
+        return True
+    (stem, ending), (other_stem, other_ending) = posixpath.splitext(name), posixpath.splitext(other)
+    if ending != other_ending:
+        return stem == other_stem and stem not in _COMMON_PARTS
+    shared = (_name_parts(stem) & _name_parts(other_stem)) - _COMMON_PARTS
+    return bool(shared) or (bool(ending) and SequenceMatcher(None, name, other).ratio() >= _SIMILAR)
+
+
+def _name_parts(stem: str) -> set[str]:
+    parts = re.split(r"[^a-z0-9]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "-", stem).casefold())
+    return {part.rstrip("s") for part in parts if len(part) > 2}
