@@ -246,7 +246,8 @@ class Facts:
         usual = max(others, key=lambda head: (others[head], -len(head)), default="")
         if not usual or others[usual] <= others.get(invocation_of(command), 0):
             return fact
-        return replace(fact, cure=replace(cure, answer=f"{usual}{CUT_OFF}"))
+        told = replace(fact, cure=replace(cure, answer=f"{usual}{CUT_OFF}"))
+        return replace(told, ran=self._ran(project, told))
 
     def _score(
         self, fact: Fact, call: Call, failure: Failure, job: str, watched: _Session, outcome: Outcome, now: float
@@ -285,14 +286,14 @@ class Facts:
     def _confirmed(self, project: str, now: float) -> list[Fact]:
         """Return what was seen in enough sessions to tell a session that has not failed, those of most sessions
         first."""
-        facts = self.of(project, now)
+        facts = [self._as_usual(project, fact) for fact in self.of(project, now)]
         answered = {fact.cure.detail for fact in facts if fact.answer and fact.cure.family == "tool"}
         enough = [
             fact
             for fact in facts
             if fact.is_confirmed and _is_frequent(fact) and not (fact.cure.kind == MISSING and fact.subject in answered)
         ]
-        return [self._as_usual(project, fact) for fact in sorted(enough, key=lambda fact: -len(fact.support))]
+        return sorted(enough, key=lambda fact: -len(fact.support))
 
     def of(self, project: str, now: float) -> list[Fact]:
         """Return the facts of a project that are not too old, with the number of sessions that ran their answer."""
