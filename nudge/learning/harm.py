@@ -6,6 +6,7 @@ from __future__ import annotations
 import posixpath
 import re
 
+from nudge.context import is_below
 from nudge.learning.shell import parse_commands
 from nudge.programs import INTERPRETERS, SHELLS
 from nudge.security.secrets import find_secret
@@ -100,22 +101,22 @@ _ELSEWHERE = ("/tmp/", "/var/tmp/", "/dev/shm/", "/dev/tcp/", "/proc/")
 """Where files lie that neither the repository nor the machine had."""
 
 
-def is_harmful(command: SimpleCommand) -> bool:
-    """Whether a command is never told, nor what it runs as a text."""
+def is_harmful(command: SimpleCommand, root: str | None) -> bool:
+    """Whether a command is never told, nor what it runs as a text. `root` is the clone, which may lie anywhere."""
     texts = list(_texts(command.words))
     within = (one for text in texts for one in _commands_in(text))
-    return any(map(_is_harmful_itself, (command, *within))) or any(
+    return any(_is_harmful_itself(one, root) for one in (command, *within)) or any(
         _says_deleting(text, _DESTROYING_STEMS) for text in texts
     )
 
 
-def _is_harmful_itself(command: SimpleCommand) -> bool:
+def _is_harmful_itself(command: SimpleCommand, root: str | None) -> bool:
     words = list(map(str, command.words))
     if command.tool in _DELETING or command.tool in _PROTECTIONS or command.reads_here_document:
         return True
     if command.wrapper[:1] == ("sudo",) and command.tool not in _FOR_ROOT:
         return True
-    if _runs_other_text(command, words) or _HARMFUL.search(command.text):
+    if _runs_other_text(command, words, root) or _HARMFUL.search(command.text):
         return True
     if any(word in _HARMFUL_WORDS for word in words) or not all(map(is_harmless_variable, command.variables)):
         return True
@@ -154,7 +155,7 @@ def _is_harmful_git(words: Sequence[str]) -> bool:
     return verb in _DANGEROUS_GIT or bool({"-c", "-f", "-D"} & set(words)) or any(word[0] == "+" for word in words[2:])
 
 
-def _runs_other_text(command: SimpleCommand, words: Sequence[str]) -> bool:
+def _runs_other_text(command: SimpleCommand, words: Sequence[str], root: str | None) -> bool:
     """Whether a command runs or loads a text that is no file of the repository or the machine."""
     if command.tool in ("eval", "curl", "wget", "xargs"):
         return True
@@ -167,7 +168,11 @@ def _runs_other_text(command: SimpleCommand, words: Sequence[str]) -> bool:
             return True
     is_loading = is_interpreter or command.tool in ("source", ".")
     loaded = command.arguments if is_loading else ()
-    return any(word.startswith(_ELSEWHERE) for word in (command.program, *loaded))
+    return any(_is_elsewhere(word, root) for word in (command.program, *loaded))
+
+
+def _is_elsewhere(path: str, root: str | None) -> bool:
+    return path.startswith(_ELSEWHERE) and not (root is not None and is_below(path, root))
 
 
 # Deleting

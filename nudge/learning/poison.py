@@ -42,7 +42,7 @@ def sessions_needed(
     they cure, `failed` the command that failed: what it fetches is not new."""
     if _REDACTED in text or _SUBSTITUTION.search(text) or "\n" in text or find_secret(text) is not None:
         return NEVER
-    if any(map(is_harmful, commands)) or is_harmful_text(text):
+    if any(is_harmful(command, root) for command in commands) or is_harmful_text(text):
         return NEVER
     known = failed.words if failed is not None else ()
     if not all(names_known_places(command, root, known) for command in commands):

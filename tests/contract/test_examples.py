@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -97,7 +96,7 @@ def test_hook_pipeline_counts_a_failure(machine: Machine, pipeline: Pipeline) ->
     machine.json("bump", "api", "test", "--delta", "3")
     done = pipeline("api", "test")
     assert done.returncode == 7
-    assert re.fullmatch(r"↓ counted a failure: worked 3 times, last 2\S+, failed 1 time\n", done.stdout)
+    assert done.stdout == "↓ counted a failure: worked 3 times, last now, failed 1 time\n"
 
 
 def test_hook_pipeline_without_a_hint(pipeline: Pipeline) -> None:

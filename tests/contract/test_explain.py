@@ -353,7 +353,7 @@ def test_the_terminal_explains_what_was_learned(machine: Machine) -> None:
         eventually(lambda: not spool.pending(machine.runtime), "the event is stored")
     done = machine.cli("explain", "/usr/bin/python3 -m pytest")
     assert done.returncode == 0
-    assert "learned  /usr/bin/python3 -m pytest -> pytest" in done.stdout and "No module named pytest" in done.stdout
+    assert "fact  /usr/bin/python3 -m pytest -> pytest" in done.stdout and "No module named pytest" in done.stdout
     assert machine.cli("explain", "/usr/bin/python3 -m none").returncode == 0
     assert machine.cli("explain", "m999").returncode == machine.cli("explain", "api/none").returncode == 1
 

@@ -355,7 +355,7 @@ def test_the_prompts_say_how_to_use_notes(machine: Machine) -> None:
         return str(result["messages"][0]["content"]["text"])
 
     assert re.findall(r"^\d", text("recall-first"), re.MULTILINE) == list("12345678")
-    assert "namespace 'api'" in text("recall-first", namespace="api") and "namespace" not in text("recall-first")
+    assert "`namespace` 'api'" in text("recall-first", namespace="api") and "namespace" not in text("recall-first")
     assert all(f"- {OPERATIONS[name].tool}(" in text("memory-workflow") for name in NOTES)
     for params in ({"name": "nope"}, {"name": "recall-first", "arguments": {"colour": "red"}}):
         assert agent.request("prompts/get", params)["error"]["code"] == -32602

@@ -29,11 +29,13 @@ def _ran(machine: Machine, cwd: str, command: str) -> None:
     _record(machine, cwd, f"{command} session", **fields)
 
 
-def _committed(machine: Machine, cwd: str, subject: str) -> None:
-    printed = {"stdout": f"[main 1a2b3c4] {subject}\n 1 file changed"}
-    command = {"command": f"git commit -m {subject}"}
-    _record(machine, cwd, f"{subject} session", tool_name="Bash", tool_input=command, tool_response=printed)
-    _record(machine, cwd, f"{subject} session", "SessionEnd", reason="other")
+def _left_failing(machine: Machine, cwd: str, work: str) -> None:
+    """A session that changes a file, and ends with a job that fails."""
+    session, tool = f"{work} session", {"tool_name": "Bash", "tool_input": {"command": f"make test JOB={work}"}}
+    _record(machine, cwd, session, "UserPromptSubmit", prompt=f"Please make the {work} work again")
+    _record(machine, cwd, session, tool_name="Edit", tool_input={"file_path": f"{cwd}/a.py"}, tool_response={})
+    _record(machine, cwd, session, "PostToolUseFailure", error="Exit code 2\nFAILED tests/a.py::test_a", **tool)
+    _record(machine, cwd, session, "SessionEnd", reason="other")
 
 
 def _wait_until_stored(machine: Machine, number: int) -> None:
@@ -47,20 +49,20 @@ def test_two_repos_with_one_short_name_are_two_projects(machine: Machine) -> Non
     x = _clone(machine.base / "one" / "api", "git@example.com:x/api.git")
     y = _clone(machine.base / "two" / "api", "https://example.com/y/api")
     machine.json("ls")
-    _committed(machine, x, "deploy-x")
-    _wait_until_stored(machine, 2)
-    assert [row["project"] for row in machine.json("sessions")] == ["api"]
-    _committed(machine, y, "deploy-y")
+    _left_failing(machine, x, "deploy-x")
     _wait_until_stored(machine, 4)
+    assert [row["project"] for row in machine.json("sessions")] == ["api"]
+    _left_failing(machine, y, "deploy-y")
+    _wait_until_stored(machine, 8)
     assert {row["project"] for row in machine.json("sessions")} == {"x/api", "y/api"}
     told = machine.cli("inject", cwd=x).stdout
     assert "deploy-x" in told and "deploy-y" not in told
     ambiguous = machine.cli("search", "deploy", "--project", "api")
     assert ambiguous.returncode == 3 and "name one of x/api, y/api" in ambiguous.stderr
     assert machine.cli("purge", "--project", "api").returncode == 3
-    assert len(machine.json("search", "deploy")) == 2
-    assert len(machine.json("search", "deploy", "--project", "y/api")) == 1
-    assert machine.json("purge", "--project", "y/api", "--confirm")["total"] == 2
+    assert len(machine.json("search", "deploy")) == 4
+    assert len(machine.json("search", "deploy", "--project", "y/api")) == 2
+    assert machine.json("purge", "--project", "y/api", "--confirm")["total"] == 4
     assert {row["project"] for row in machine.json("recent", cwd=x)} == {"api"}
 
 

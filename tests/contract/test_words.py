@@ -55,7 +55,7 @@ _NAMES = re.compile(
 )
 """What is set as code, options, routes, identifiers."""
 _CODE = re.compile(
-    r"\b(SELECT|INSERT|UPDATE|DELETE|CREATE|ALTER|WHERE|PRAGMA)\b|= \?|NOT IN|^\w+(, \w+)+$|\?[!:=P]|\[\^"
+    r"\b(SELECT|INSERT|UPDATE|DELETE|CREATE|ALTER|WHERE|PRAGMA)\b|= \?|\bIN \(|NOT IN|^\w+(, \w+)+$|\?[!:=P]|\[\^"
 )
 """SQL, lists of columns and regular expressions."""
 _READ_FROM_OTHERS = (
