@@ -46,7 +46,8 @@ class Operation:
     as_text: AsText | None = None
 
 
-_REGISTERED: dict[Callable[..., Awaitable[Any]], Operation] = {}
+_REGISTERED: dict[str, list[Operation]] = {}
+"""By the module of the function."""
 
 
 def operation(
@@ -67,19 +68,20 @@ def operation(
     def register(run: _Run) -> _Run:
         _, params, *_ = inspect.signature(run, eval_str=True).parameters.values()
         method, path = route.split()
-        _REGISTERED[run] = Operation(
+        entry = Operation(
             name, tool, group, summary, params.annotation, result, run, effect, (method, path), listed, as_text
         )
+        _REGISTERED.setdefault(run.__module__, []).append(entry)
         return run
 
     return register
 
 
-def operation_of(run: Callable[..., Awaitable[Any]]) -> Operation:
-    """Return what was registered beside a function."""
-    return _REGISTERED[run]
+def registered_in(module: str) -> list[Operation]:
+    """Return the operations of a module that is imported, in their order."""
+    return _REGISTERED.get(module, [])
 
 
-def registered() -> list[Operation]:
-    """Return the operations of all modules that are imported by now."""
-    return list(_REGISTERED.values())
+def modules_with_operations() -> frozenset[str]:
+    """Return the names of the imported modules that register operations."""
+    return frozenset(_REGISTERED)

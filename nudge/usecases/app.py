@@ -24,6 +24,7 @@ from pydantic import ConfigDict
 
 from nudge import limits, transfer_files
 from nudge.clock import boot_seconds
+from nudge.core.operation import operation
 from nudge.errors import INVALID_PARAMS, METHOD_NOT_FOUND, WIRE_REASONS, Invalid, NudgeError, StorageFailed, Unavailable
 from nudge.hints.model import Decision, Hint, Identity, hide_secrets
 from nudge.learning.facts import Facts
@@ -510,6 +511,16 @@ class StopResult(Result):
     kept: int = 0
 
 
+@operation(
+    "nudge.status",
+    tool="nudge_status",
+    group="admin",
+    effect="read",
+    route="GET /api/v1/status",
+    result=StatusResult,
+    listed=False,
+    summary="Server: role, session, members and active limits.",
+)
 async def status(app: App, _params: NoParams, call: Call) -> Any:
     """What the server reports about itself. Only a user at a terminal is told the names of private projects."""
     report = app.describe()
@@ -542,5 +553,15 @@ def _other_differences(member: dict[str, Any]) -> list[str]:
     return [line for line in member["differs"] if _PRIVATE not in line.split(" (")[0].lower().replace("-", "_")]
 
 
+@operation(
+    "nudge.stop",
+    tool="nudge_stop",
+    group="admin",
+    effect="delete",
+    route="POST /api/v1/stop",
+    result=StopResult,
+    listed=False,
+    summary="Server: stop a detached server; `force` also stops one inside a client, `forget` also ends the session.",
+)
 async def stop(app: App, params: Stop, _call: Call) -> Any:
     return app.request_stop(params.force, params.forget)

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from nudge import limits
+from nudge.core.operation import operation
 from nudge.hints.fields import search_text
 from nudge.history import projects
 from nudge.learning import store as fact_store
@@ -64,6 +65,16 @@ class _ContextSection:
     lines: Sequence[Line]
 
 
+@operation(
+    "nudge.assemble_context",
+    tool="assemble_context",
+    group="memories",
+    effect="read",
+    route="POST /api/v1/context",
+    result=AssembleContextResult,
+    listed=False,
+    summary="Notes: the best notes, attempts, hints and facts for a question, as Markdown of at most max_tokens.",
+)
 async def assemble_context(app: App, params: AssembleContext, call: Call) -> Any:
     """Return the best there is for the question, as much as fits: unlike a hook, whoever asks wants an answer. The
     notes are those that `memory_recall` finds; they are not touched."""

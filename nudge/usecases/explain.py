@@ -12,6 +12,7 @@ from pydantic import Field, WithJsonSchema
 
 from nudge import limits
 from nudge.context import is_project
+from nudge.core.operation import operation
 from nudge.core.visibility import Visibility
 from nudge.errors import Invalid
 from nudge.hints import ranking
@@ -71,6 +72,15 @@ class ExplainResult(Result):
     metadata: dict[str, Any]
 
 
+@operation(
+    "nudge.memory_explain",
+    tool="memory_explain",
+    group="memories",
+    effect="read",
+    route="POST /api/v1/explain",
+    result=ExplainResult,
+    summary="Notes: why a note or hint ranks where it does, or why it does not apply here.",
+)
 async def explain(app: App, params: Explain, call: Call) -> Any:
     """Explain notes, hints and facts. A request that names nothing, or cannot be searched for, is answered with errors
     in the envelope."""
@@ -356,6 +366,16 @@ class ExplainSearch(Search):
     include_pack_context: bool = False
 
 
+@operation(
+    "nudge.search_explain",
+    tool="search_explain",
+    group="history",
+    effect="read",
+    route="GET /api/v1/explain/observations",
+    result=ExplainResult,
+    listed=False,
+    summary="History: why a search ranks its results as it does.",
+)
 async def explain_search(app: App, params: ExplainSearch, call: Call) -> Any:
     """The observations that `search` finds, in the same order and the same envelope as notes."""
     now, visible = app.now(), visible_to(app, call)

@@ -11,6 +11,7 @@ from pydantic import Field
 
 from nudge import limits
 from nudge.context import Context, describe_scope
+from nudge.core.operation import operation
 from nudge.errors import NotFound
 from nudge.hints.model import Hint
 from nudge.hints.scope import default_scope
@@ -140,6 +141,18 @@ class ScanResult(Result):
     skipped: list[dict[str, Any]] | None = None
 
 
+@operation(
+    "nudge.set_hint",
+    tool="nudge_set_hint",
+    group="hints",
+    effect="write",
+    route="PUT /api/v1/hints/{component}/{key}",
+    result=HintResult,
+    summary=(
+        "Hints: remember a fact that cost effort to find. Same scope replaces it, another scope adds a "
+        "variant. Never secrets."
+    ),
+)
 async def set_hint(app: App, params: SetHint, call: Call) -> Any:
     scope = default_scope((params.meta or {}).get("scope"), call.context.repo)
     basis = await _find_basis(params.value, scope, call)
@@ -201,6 +214,18 @@ def _named_scope(app: App, params: DeleteHint | Bump, call: Call) -> object:
     return named[-1] if app.session.store.has_variant(app.now(), *named) else params.scope
 
 
+@operation(
+    "nudge.get_hint",
+    tool="nudge_get_hint",
+    group="hints",
+    effect="read",
+    route="GET /api/v1/hints/{component}/{key}",
+    result=GetResult,
+    summary=(
+        "Hints: the best fact for component/key here (build, test or run command, path, toggle), and why it "
+        "matched. Ask before guessing."
+    ),
+)
 async def get_hint(app: App, params: GetHint, call: Call) -> Any:
     store = app.session.store
     context = call.with_variables(call.context, store.env_names(params.component, params.key))
@@ -232,6 +257,18 @@ async def _or_previous(app: App, answer: Awaitable[Any]) -> Any:
         raise (NotFound(f"{error.message}; {note}", **error.data) if note else error) from None
 
 
+@operation(
+    "nudge.query",
+    tool="nudge_query",
+    group="hints",
+    effect="read",
+    route="GET /api/v1/hints",
+    result=QueryResult,
+    summary=(
+        "Hints: search by words, component, keys, tags or regex; ranked for this context. Use it when the key"
+        " is unknown."
+    ),
+)
 async def query(app: App, params: Query, call: Call) -> Any:
     store = app.session.store
     context = call.with_variables(call.context, store.env_names(params.component))
@@ -262,6 +299,18 @@ async def _with_previous_note(app: App, result: dict[str, Any]) -> dict[str, Any
     return {**result, "note": note} if note else result
 
 
+@operation(
+    "nudge.bump",
+    tool="nudge_bump",
+    group="hints",
+    effect="write",
+    route="POST /api/v1/hints/{component}/{key}/bump",
+    result=HintResult,
+    summary=(
+        "Hints: credit one that worked (delta 1) or failed (delta -1), so that it ranks higher or lower. Not "
+        "for mere reading."
+    ),
+)
 async def bump(app: App, params: Bump, call: Call) -> Any:
     return await _or_previous(app, app.once(call, lambda: _bump(app, params, call)))
 
@@ -283,6 +332,16 @@ async def _bump(app: App, params: Bump, call: Call) -> Any:
     return app.commit(decision, call)
 
 
+@operation(
+    "nudge.delete_hint",
+    tool="nudge_delete_hint",
+    group="hints",
+    effect="delete",
+    route="DELETE /api/v1/hints/{component}/{key}",
+    result=DeleteResult,
+    listed=False,
+    summary="Hints: delete component/key: all variants, or the one with the given scope.",
+)
 async def delete_hint(app: App, params: DeleteHint, call: Call) -> Any:
     return await _or_previous(app, app.once(call, lambda: _delete(app, params, call)))
 
@@ -294,6 +353,16 @@ async def _delete(app: App, params: DeleteHint, call: Call) -> Any:
     return app.commit(decision, call)
 
 
+@operation(
+    "nudge.list_components",
+    tool="nudge_list_components",
+    group="hints",
+    effect="read",
+    route="GET /api/v1/components",
+    result=ListComponentsResult,
+    listed=False,
+    summary="Hints: components with their counts; with `component`, every key and variant in it, whatever the context.",
+)
 async def list_components(app: App, params: ListComponents, call: Call) -> Any:
     store = app.session.store
     context = None
@@ -307,6 +376,19 @@ async def list_components(app: App, params: ListComponents, call: Call) -> Any:
 # Scan: the commands in a repo's manifests become hints, and are updated and removed with them
 
 
+@operation(
+    "nudge.scan",
+    tool="nudge_scan",
+    group="hints",
+    effect="delete",
+    route="POST /api/v1/scan",
+    result=ScanResult,
+    listed=False,
+    summary=(
+        "Hints: reconcile the commands read from a repo's manifests with those of the last scan; hints set by"
+        " hand are never touched."
+    ),
+)
 async def scan(app: App, params: Scan, call: Call) -> Any:
     return await app.once(call, lambda: _scan(app, params, call))
 

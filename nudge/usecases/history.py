@@ -11,6 +11,7 @@ from pydantic import AfterValidator, Field, WithJsonSchema
 
 from nudge import limits
 from nudge.context import resolve
+from nudge.core.operation import operation
 from nudge.core.visibility import EVERYTHING, Visibility
 from nudge.errors import Invalid, StorageFailed
 from nudge.history import projects, store, views
@@ -195,6 +196,18 @@ class ExportHistoryResult(Result):
 # Reading
 
 
+@operation(
+    "nudge.search",
+    tool="search",
+    group="history",
+    effect="read",
+    route="GET /api/v1/observations",
+    result=ObservationListResult,
+    summary=(
+        'History: full-text search (FTS5: AND OR NOT "phrase" prefix*) in what agents did here; previews. '
+        "Then get_observations."
+    ),
+)
 async def search(app: App, params: Search, call: Call) -> Any:
     now, visible = app.now(), visible_to(app, call)
 
@@ -222,6 +235,15 @@ def search_options(connection: sqlite3.Connection, params: Search, visible: Visi
     }
 
 
+@operation(
+    "nudge.get_observations",
+    tool="get_observations",
+    group="history",
+    effect="read",
+    route="POST /api/v1/observations/get",
+    result=ObservationListResult,
+    summary="History: observations in full, by id.",
+)
 async def get_observations(app: App, params: GetObservations, call: Call) -> Any:
     visible = visible_to(app, call)
 
@@ -234,6 +256,15 @@ async def get_observations(app: App, params: GetObservations, call: Call) -> Any
     return await app.read_history(read)
 
 
+@operation(
+    "nudge.timeline",
+    tool="timeline",
+    group="history",
+    effect="read",
+    route="GET /api/v1/observations/{anchor}/timeline",
+    result=TimelineResult,
+    summary="History: what happened before and after one observation (anchor: its id).",
+)
 async def timeline(app: App, params: Timeline, call: Call) -> Any:
     visible = visible_to(app, call)
 
@@ -246,6 +277,15 @@ async def timeline(app: App, params: Timeline, call: Call) -> Any:
     return await app.read_history(read)
 
 
+@operation(
+    "nudge.recent_context",
+    tool="recent_context",
+    group="history",
+    effect="read",
+    route="GET /api/v1/recent",
+    result=ObservationListResult,
+    summary="History: the most relevant recent edits, commands and failures in this repo.",
+)
 async def recent_context(app: App, params: RecentContext, call: Call) -> Any:
     now, visible = app.now(), visible_to(app, call)
 
@@ -260,6 +300,15 @@ async def recent_context(app: App, params: RecentContext, call: Call) -> Any:
     return _page(await app.read_history(read), params.limit, call)
 
 
+@operation(
+    "nudge.session_trace",
+    tool="session_trace",
+    group="history",
+    effect="read",
+    route="GET /api/v1/sessions/{session_id}",
+    result=SessionTraceResult,
+    summary="History: one session: its prompts, and what each led to.",
+)
 async def session_trace(app: App, params: SessionTrace, call: Call) -> Any:
     """The session `last` is the last one of the caller's project that is not empty, as at the terminal."""
     visible = visible_to(app, call)
@@ -278,6 +327,15 @@ async def session_trace(app: App, params: SessionTrace, call: Call) -> Any:
     return await app.read_history(read)
 
 
+@operation(
+    "nudge.file_history",
+    tool="file_history",
+    group="history",
+    effect="read",
+    route="GET /api/v1/files",
+    result=FileHistoryResult,
+    summary="History: every session that touched a file, and why.",
+)
 async def file_history(app: App, params: FileHistory, call: Call) -> Any:
     """Paths are stored absolute and without `..`; a relative one is taken from the caller's directory. A file of a
     repository has one history in all its clones and worktrees."""
@@ -295,6 +353,16 @@ async def file_history(app: App, params: FileHistory, call: Call) -> Any:
     return await app.read_history(read)
 
 
+@operation(
+    "nudge.sessions",
+    tool="sessions",
+    group="history",
+    effect="read",
+    route="GET /api/v1/sessions",
+    result=ObservationListResult,
+    listed=False,
+    summary="History: sessions, newest first.",
+)
 async def sessions(app: App, params: Sessions, call: Call) -> Any:
     """A private project is hidden unless the caller is in it or names it."""
     visible = visible_to(app, call)
@@ -315,6 +383,16 @@ async def sessions(app: App, params: Sessions, call: Call) -> Any:
     return _page(await app.read_history(read), params.limit, call)
 
 
+@operation(
+    "nudge.export_all",
+    tool="export_all",
+    group="admin",
+    effect="read",
+    route="GET /api/v1/history",
+    result=ExportHistoryResult,
+    listed=False,
+    summary="History: export all of it, page by page.",
+)
 async def export_history(app: App, params: ExportHistory, call: Call) -> Any:
     """One page of the history that the caller may see; `next` is the `after` of the following one."""
     visible = visible_to(app, call)
@@ -337,6 +415,16 @@ def _page(rows: list[dict[str, Any]], limit: int, call: Call) -> list[dict[str, 
 # Writing
 
 
+@operation(
+    "nudge.pin",
+    tool="pin",
+    group="history",
+    effect="write",
+    route="POST /api/v1/observations/pin",
+    result=PinResult,
+    listed=False,
+    summary="History: pin observations so that they are never deleted by age, or unpin them.",
+)
 async def pin(app: App, params: Pin, call: Call) -> Any:
     visible = visible_to(app, call)
 
@@ -350,6 +438,16 @@ async def pin(app: App, params: Pin, call: Call) -> Any:
     return {"pinned": params.pinned, "ids": ids, "missing": missing}
 
 
+@operation(
+    "nudge.purge",
+    tool="purge",
+    group="admin",
+    effect="delete",
+    route="POST /api/v1/purge",
+    result=PurgeResult,
+    listed=False,
+    summary="History: count the observations that match the filters; with confirm, delete them permanently.",
+)
 async def purge(app: App, params: PurgeParams, call: Call) -> Any:
     """Count what meets the conditions; with `confirm`, delete it from the database, its log and its index before this
     returns. The spool is recorded first: its events would come back. At a terminal private projects are included: what
@@ -402,6 +500,16 @@ def _remaining_backups(path: str) -> list[str]:
     return sorted(glob.glob(os.path.join(glob.escape(backup_folder(path)), "*.db")))
 
 
+@operation(
+    "nudge.backup",
+    tool="backup",
+    group="admin",
+    effect="write",
+    route="POST /api/v1/backup",
+    result=BackupResult,
+    listed=False,
+    summary="History: copy the database to a file.",
+)
 async def backup(app: App, params: Backup, _call: Call) -> Any:
     database = app.database()
     target = new_backup(database.path) if params.path is None else normalize_path(params.path, "path")

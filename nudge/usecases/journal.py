@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from nudge.core.operation import operation
 from nudge.core.visibility import Visibility
 from nudge.errors import Conflict, Invalid, NotFound, SecretRejected
 from nudge.history import views
@@ -29,21 +30,40 @@ from nudge.usecases.app import App
 from nudge.usecases.call import ANONYMOUS, Call, NoParams, session_of
 from nudge.usecases.memories import Origin, fitting, lifetimes_of, refuse_hidden
 from nudge.usecases.memory_models import (
+    ActiveAttemptResult,
     Calibrate,
+    CalibrateResult,
     CheckIn,
+    CheckInResult,
     GetOrphaned,
+    GetOrphanedResult,
     InSession,
     ListAttempts,
+    ListAttemptsResult,
     ResolveAttempt,
+    ResolveAttemptResult,
     StartAttempt,
+    StartAttemptResult,
+    StartSessionResult,
     StoreMemory,
+    ToolCountResult,
     UpdateAttempt,
+    UpdateAttemptResult,
 )
 from nudge.usecases.visibility import visible_to
 
 # Writing
 
 
+@operation(
+    "nudge.start_ghap",
+    tool="start_ghap",
+    group="journal",
+    effect="write",
+    route="POST /api/v1/journal",
+    result=StartAttemptResult,
+    summary="Journal: before you act on a guess, record what you expect; then resolve_ghap.",
+)
 async def start(app: App, params: StartAttempt, call: Call) -> Any:
     session = session_of(app.clients, call, params.session_id)
     plan = parse_plan(params.model_dump())
@@ -73,6 +93,16 @@ async def start(app: App, params: StartAttempt, call: Call) -> Any:
     return result
 
 
+@operation(
+    "nudge.update_ghap",
+    tool="update_ghap",
+    group="journal",
+    effect="write",
+    route="POST /api/v1/journal/update",
+    result=UpdateAttemptResult,
+    listed=False,
+    summary="Journal: update your open attempt: hypothesis, action, prediction, or a note.",
+)
 async def update(app: App, params: UpdateAttempt, call: Call) -> Any:
     changes, note = parse_update(params.model_dump())
     caller = _caller(app, params, call)
@@ -88,6 +118,15 @@ async def update(app: App, params: UpdateAttempt, call: Call) -> Any:
     return result
 
 
+@operation(
+    "nudge.resolve_ghap",
+    tool="resolve_ghap",
+    group="journal",
+    effect="write",
+    route="POST /api/v1/journal/resolve",
+    result=ResolveAttemptResult,
+    summary="Journal: record the outcome of your attempt, and the lesson.",
+)
 async def resolve(app: App, params: ResolveAttempt, call: Call) -> Any:
     """Give an attempt its outcome, once; its lesson becomes a note in the same transaction."""
     caller, lifetimes = _caller(app, params, call), lifetimes_of(app)
@@ -122,6 +161,16 @@ def resolve_attempt(
 # Reading
 
 
+@operation(
+    "nudge.get_active_ghap",
+    tool="get_active_ghap",
+    group="journal",
+    effect="read",
+    route="GET /api/v1/journal/active",
+    result=ActiveAttemptResult,
+    listed=False,
+    summary="Journal: the open attempt of this session.",
+)
 async def get_active(app: App, params: InSession, call: Call) -> Any:
     caller = _caller(app, params, call)
     app.activity.see(caller.session, app.now())
@@ -132,6 +181,16 @@ async def get_active(app: App, params: InSession, call: Call) -> Any:
     return {"has_active": True, **attempts[0].to_wire(), **several}
 
 
+@operation(
+    "nudge.get_orphaned_ghap",
+    tool="get_orphaned_ghap",
+    group="journal",
+    effect="write",
+    route="POST /api/v1/journal/orphaned",
+    result=GetOrphanedResult,
+    listed=False,
+    summary="Journal: an open attempt in this repo whose session has ended; adopt takes it over.",
+)
 async def get_orphaned(app: App, params: GetOrphaned, call: Call) -> Any:
     """Return the latest orphan in the caller's repo; with `adopt`, make the one with that id the caller's. When two
     sessions adopt one, the second gets a Conflict that names the first."""
@@ -166,6 +225,16 @@ async def _adopt(app: App, attempt_id: int, caller: _Caller, namespace: str, cal
     return result
 
 
+@operation(
+    "nudge.list_ghap_entries",
+    tool="list_ghap_entries",
+    group="journal",
+    effect="read",
+    route="GET /api/v1/journal",
+    result=ListAttemptsResult,
+    listed=False,
+    summary="Journal: list attempts, open ones first, then the latest.",
+)
 async def list_entries(app: App, params: ListAttempts, call: Call) -> Any:
     """`is_orphan`: the attempt is open, and its session is gone."""
     select = _selection(app, params, call)
@@ -183,6 +252,16 @@ async def list_entries(app: App, params: ListAttempts, call: Call) -> Any:
     return {"entries": rows, "count": len(rows), **({"more": True} if more else {})}
 
 
+@operation(
+    "nudge.journal_calibration",
+    tool="journal_calibration",
+    group="journal",
+    effect="read",
+    route="GET /api/v1/journal/calibration",
+    result=CalibrateResult,
+    listed=False,
+    summary="Journal: how often predictions came true, by domain, compared with the stated confidence.",
+)
 async def calibration(app: App, params: Calibrate, call: Call) -> Any:
     """How often predictions came true, by domain."""
     select = _selection(app, params, call)
@@ -209,6 +288,16 @@ def _selection(app: App, params: ListAttempts | Calibrate, call: Call) -> Callab
 # Sessions and reminders
 
 
+@operation(
+    "nudge.start_session",
+    tool="start_session",
+    group="journal",
+    effect="write",
+    route="POST /api/v1/journal/sessions",
+    result=StartSessionResult,
+    listed=False,
+    summary="Journal: create a session id, for a client that has none; other sessions are not affected.",
+)
 async def start_session(app: App, _params: NoParams, _call: Call) -> Any:
     """A new session id, for clients that have none of their own. It changes no other session."""
     session, now = str(uuid.uuid4()), app.now()
@@ -216,6 +305,16 @@ async def start_session(app: App, _params: NoParams, _call: Call) -> Any:
     return {"session_id": session, "started_at": rfc3339(now)}
 
 
+@operation(
+    "nudge.should_check_in",
+    tool="should_check_in",
+    group="journal",
+    effect="read",
+    route="GET /api/v1/journal/check-in",
+    result=CheckInResult,
+    listed=False,
+    summary="Journal: whether this session is due for a reminder of its open attempt.",
+)
 async def should_check_in(app: App, params: CheckIn, call: Call) -> Any:
     """Return whether a reminder is due: the session has an open attempt, and `frequency` actions were counted since its
     last update."""
@@ -230,10 +329,30 @@ async def should_check_in(app: App, params: CheckIn, call: Call) -> Any:
     return {"should_check_in": bool(attempts), "tool_count": count, **open_attempt}
 
 
+@operation(
+    "nudge.increment_tool_count",
+    tool="increment_tool_count",
+    group="journal",
+    effect="write",
+    route="POST /api/v1/journal/tool-count",
+    result=ToolCountResult,
+    listed=False,
+    summary="Journal: count one action of this session.",
+)
 async def increment_tool_count(app: App, params: InSession, call: Call) -> Any:
     return {"tool_count": await count_action(app, session_of(app.clients, call, params.session_id))}
 
 
+@operation(
+    "nudge.reset_tool_count",
+    tool="reset_tool_count",
+    group="journal",
+    effect="write",
+    route="DELETE /api/v1/journal/tool-count",
+    result=ToolCountResult,
+    listed=False,
+    summary="Journal: reset the action count of this session.",
+)
 async def reset_tool_count(app: App, params: InSession, call: Call) -> Any:
     app.activity.reset(session_of(app.clients, call, params.session_id), app.now())
     return {"tool_count": 0}

@@ -13,21 +13,19 @@ from typing import Any
 
 from nudge import limits, strict_json
 from nudge.clients.registry import note_source
+from nudge.core.operation import operation
 from nudge.core.visibility import Visibility
 from nudge.errors import Invalid, NotFound, SecretRejected
 from nudge.history import views
 from nudge.memories import archive, namespaces, ranking
 from nudge.memories import store as notes
 from nudge.memories.note import (
-    COMPACT_TOON_FIELDS,
     GLOBAL,
-    TOON_FIELDS,
     Draft,
     Lifetimes,
     Note,
     check_kind,
     check_relation,
-    dump_toon,
     find_secret_in,
     parse_changes,
     parse_draft,
@@ -41,17 +39,31 @@ from nudge.usecases.app import App
 from nudge.usecases.call import Call, agent_session, parse_params
 from nudge.usecases.memory_models import (
     Bulk,
+    BulkResult,
     DeleteLink,
+    DeleteLinkResult,
+    DeleteMemoryResult,
     Filters,
+    GetLinksResult,
     GetMemory,
+    GetMemoryResult,
     Link,
+    LinkResult,
     ListMemories,
+    ListMemoriesResult,
+    MemoryResult,
     OneMemory,
+    PromoteResult,
     Recall,
+    RecallResult,
     Resolve,
+    ResolveResult,
     SearchMemories,
+    SearchMemoriesResult,
     StoreMemory,
+    StoreMemoryResult,
     UpdateMemory,
+    as_text,
 )
 from nudge.usecases.visibility import visible_to
 
@@ -65,6 +77,15 @@ _SOURCES = {"cli": "cli", "hook": "hook", "http": "api"}
 # Writing
 
 
+@operation(
+    "nudge.memory_store",
+    tool="memory_store",
+    group="memories",
+    effect="write",
+    route="POST /api/v1/memories",
+    result=StoreMemoryResult,
+    summary="Notes: store a decision, lesson or finding in words. Never secrets.",
+)
 async def store(app: App, params: StoreMemory, call: Call) -> Any:
     visible = visible_to(app, call)
     origin = Origin(app, call, visible)
@@ -85,6 +106,16 @@ async def store(app: App, params: StoreMemory, call: Call) -> Any:
     return await app.write_once(call, write)
 
 
+@operation(
+    "nudge.memory_bulk",
+    tool="memory_bulk",
+    group="memories",
+    effect="write",
+    route="POST /api/v1/memories/bulk",
+    result=BulkResult,
+    listed=False,
+    summary="Notes: store up to 1,000 in one transaction.",
+)
 async def bulk(app: App, params: Bulk, call: Call) -> Any:
     """Store what is valid, all in one transaction, and say what is wrong with the rest."""
     origin = Origin(app, call, visible_to(app, call))
@@ -123,6 +154,16 @@ def _valid_drafts(
     return drafts, errors
 
 
+@operation(
+    "nudge.memory_update",
+    tool="memory_update",
+    group="memories",
+    effect="write",
+    route="PUT /api/v1/memories/{id}",
+    result=MemoryResult,
+    listed=False,
+    summary="Notes: change fields of one.",
+)
 async def update(app: App, params: UpdateMemory, call: Call) -> Any:
     now, lifetimes, visible = app.now(), lifetimes_of(app), visible_to(app, call)
     fields = params.model_dump(exclude={"id", "context"}, exclude_none=True)
@@ -149,6 +190,16 @@ async def update(app: App, params: UpdateMemory, call: Call) -> Any:
     return await app.write_once(call, write)
 
 
+@operation(
+    "nudge.memory_delete",
+    tool="memory_delete",
+    group="memories",
+    effect="delete",
+    route="DELETE /api/v1/memories/{id}",
+    result=DeleteMemoryResult,
+    listed=False,
+    summary="Notes: delete one permanently, with its links.",
+)
 async def delete(app: App, params: OneMemory, call: Call) -> Any:
     """For good: a deleted note is not in the archive."""
     visible = visible_to(app, call)
@@ -160,6 +211,16 @@ async def delete(app: App, params: OneMemory, call: Call) -> Any:
     return {"deleted": True, "id": await app.write_once(call, write)}
 
 
+@operation(
+    "nudge.memory_promote",
+    tool="memory_promote",
+    group="memories",
+    effect="write",
+    route="POST /api/v1/memories/{id}/promote",
+    result=PromoteResult,
+    listed=False,
+    summary="Notes: keep one permanently (tier long, no expiry).",
+)
 async def promote(app: App, params: OneMemory, call: Call) -> Any:
     visible = visible_to(app, call)
 
@@ -170,6 +231,16 @@ async def promote(app: App, params: OneMemory, call: Call) -> Any:
     return {"promoted": True, "id": await app.write_once(call, write)}
 
 
+@operation(
+    "nudge.memory_link",
+    tool="memory_link",
+    group="memories",
+    effect="write",
+    route="POST /api/v1/links",
+    result=LinkResult,
+    listed=False,
+    summary="Notes: link two of them.",
+)
 async def link(app: App, params: Link, call: Call) -> Any:
     relation, visible = check_relation(params.relation), visible_to(app, call)
 
@@ -180,6 +251,16 @@ async def link(app: App, params: Link, call: Call) -> Any:
     return {"linked": True, "new": await app.write_once(call, write)}
 
 
+@operation(
+    "nudge.memory_delete_link",
+    tool="memory_delete_link",
+    group="memories",
+    effect="delete",
+    route="DELETE /api/v1/links",
+    result=DeleteLinkResult,
+    listed=False,
+    summary="Notes: delete a link between two of them.",
+)
 async def delete_link(app: App, params: DeleteLink, call: Call) -> Any:
     relation = None if params.relation is None else check_relation(params.relation)
     visible = visible_to(app, call)
@@ -191,6 +272,16 @@ async def delete_link(app: App, params: DeleteLink, call: Call) -> Any:
     return {"deleted": await app.write_once(call, write)}
 
 
+@operation(
+    "nudge.memory_resolve",
+    tool="memory_resolve",
+    group="memories",
+    effect="write",
+    route="POST /api/v1/resolve",
+    result=ResolveResult,
+    listed=False,
+    summary="Notes: resolve a contradiction; the winner supersedes the loser, which gets the lowest priority.",
+)
 async def resolve_contradiction(app: App, params: Resolve, call: Call) -> Any:
     """The winner supersedes the loser and is touched; the loser falls to priority 1 and confidence 0.1."""
     winner, loser, lifetimes = params.winner_id, params.loser_id, lifetimes_of(app)
@@ -209,6 +300,16 @@ async def resolve_contradiction(app: App, params: Resolve, call: Call) -> Any:
 # Reading
 
 
+@operation(
+    "nudge.memory_recall",
+    tool="memory_recall",
+    group="memories",
+    effect="write",
+    route="POST /api/v1/recall",
+    result=RecallResult,
+    as_text=as_text,
+    summary="Notes: what is known about something, best first. Ask before you decide or ask the user again.",
+)
 async def recall(app: App, params: Recall, call: Call) -> Any:
     """The notes that fit the words best. What is returned is touched after the answer: a commit waits for the disk."""
     now, visible = app.now(), visible_to(app, call)
@@ -255,6 +356,17 @@ async def recalls_counted(app: App) -> None:
         app.count_now.clear()
 
 
+@operation(
+    "nudge.memory_search",
+    tool="memory_search",
+    group="memories",
+    effect="read",
+    route="GET /api/v1/search",
+    result=SearchMemoriesResult,
+    listed=False,
+    as_text=as_text,
+    summary="Notes: find those that contain all the words.",
+)
 async def search(app: App, params: SearchMemories, call: Call) -> Any:
     now, visible = app.now(), visible_to(app, call)
 
@@ -265,6 +377,17 @@ async def search(app: App, params: SearchMemories, call: Call) -> Any:
     return {"results": rows, "count": len(rows), "query": params.query, **({"more": True} if more else {})}
 
 
+@operation(
+    "nudge.memory_list",
+    tool="memory_list",
+    group="memories",
+    effect="read",
+    route="GET /api/v1/memories",
+    result=ListMemoriesResult,
+    listed=False,
+    as_text=as_text,
+    summary="Notes: list by priority, newest first, with filters.",
+)
 async def list_memories(app: App, params: ListMemories, call: Call) -> Any:
     """`more`: there are others behind these."""
     await recalls_counted(app)
@@ -282,6 +405,15 @@ async def list_memories(app: App, params: ListMemories, call: Call) -> Any:
     return {"memories": rows, "count": len(rows), **({"more": True} if more else {}), **archived}
 
 
+@operation(
+    "nudge.memory_get",
+    tool="memory_get",
+    group="memories",
+    effect="read",
+    route="GET /api/v1/memories/{id}",
+    result=GetMemoryResult,
+    summary="Notes: one in full, with its links.",
+)
 async def get(app: App, params: GetMemory, call: Call) -> Any:
     """A private note elsewhere is not found, unless its namespace is named."""
     await recalls_counted(app)
@@ -298,6 +430,16 @@ async def get(app: App, params: GetMemory, call: Call) -> Any:
     return await app.read(read)
 
 
+@operation(
+    "nudge.memory_get_links",
+    tool="memory_get_links",
+    group="memories",
+    effect="read",
+    route="GET /api/v1/links/{id}",
+    result=GetLinksResult,
+    listed=False,
+    summary="Notes: the links of one.",
+)
 async def get_links(app: App, params: OneMemory, call: Call) -> Any:
     now, visible = app.now(), visible_to(app, call)
 
@@ -306,12 +448,6 @@ async def get_links(app: App, params: OneMemory, call: Call) -> Any:
         return {"links": shown_links(connection, notes.links_of(connection, params.id), visible)}
 
     return await app.read(read)
-
-
-def as_text(arguments: Mapping[str, Any], result: Mapping[str, Any]) -> str | None:
-    """The text block of a list of notes, as the caller's `format` says; None for JSON."""
-    chosen = arguments.get("format", "toon_compact")
-    return None if chosen == "json" else dump_toon(result, TOON_FIELDS if chosen == "toon" else COMPACT_TOON_FIELDS)
 
 
 def _within_budget(matches: Sequence[ranking.Match], budget: int | None) -> tuple[list[ranking.Match], int]:

@@ -5,6 +5,7 @@ every session: limits in bytes, and choices that an agent seldom makes, are left
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
@@ -14,7 +15,7 @@ from nudge import limits
 from nudge.context import Context
 from nudge.errors import Invalid
 from nudge.memories.attempts import ROOT_CAUSES
-from nudge.memories.note import parse_id
+from nudge.memories.note import COMPACT_TOON_FIELDS, TOON_FIELDS, dump_toon, parse_id
 from nudge.text import is_all_visible
 from nudge.usecases.call import UNLISTED, InContext, Params, Project, Result, UnlistedContext
 
@@ -402,3 +403,9 @@ class CheckInResult(Result):
 
 class ToolCountResult(Result):
     tool_count: int
+
+
+def as_text(arguments: Mapping[str, Any], result: Mapping[str, Any]) -> str | None:
+    """The text block of a list of notes, as the caller's `format` says; None for JSON."""
+    chosen = arguments.get("format", "toon_compact")
+    return None if chosen == "json" else dump_toon(result, TOON_FIELDS if chosen == "toon" else COMPACT_TOON_FIELDS)

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import Field
 
 from nudge import limits
+from nudge.core.operation import operation
 from nudge.core.visibility import Visibility
 from nudge.errors import Invalid, StorageFailed
 from nudge.json_reader import JsonReader
@@ -96,6 +97,16 @@ class SyncMemoriesResult(Result):
     errors: Annotated[list[dict[str, Any]], Field(description="rows that were left out")]
 
 
+@operation(
+    "nudge.memory_export",
+    tool="memory_export",
+    group="memories",
+    effect="read",
+    route="GET /api/v1/export",
+    result=ExportMemoriesResult,
+    listed=False,
+    summary="Notes: export all with their links.",
+)
 async def export(app: App, params: ExportMemories, call: Call) -> Any:
     """All notes of one state of the database, at once or, when they are larger than 1 MiB, in a file."""
     now, visible, turns = app.now(), visible_to(app, call), LoopTurns()
@@ -139,6 +150,16 @@ def _export(app: App, file: str | None, exported_at: str, rows: Iterator[Row]) -
 # Import
 
 
+@operation(
+    "nudge.memory_import",
+    tool="memory_import",
+    group="memories",
+    effect="delete",
+    route="POST /api/v1/import",
+    result=ImportMemoriesResult,
+    listed=False,
+    summary="Notes: import an export, all of it or nothing.",
+)
 async def import_(app: App, params: ImportMemories, call: Call) -> Any:
     """Store the valid notes and links in one transaction. What is invalid or holds a secret is left out and named in
     `errors`. The short name of a namespace is resolved in the parameters only: in notes it is data, and stays."""
@@ -248,6 +269,16 @@ def _merge(
 # Sync
 
 
+@operation(
+    "nudge.memory_sync",
+    tool="memory_sync",
+    group="memories",
+    effect="delete",
+    route="POST /api/v1/sync",
+    result=SyncMemoriesResult,
+    listed=False,
+    summary="Notes: exchange them with another database file.",
+)
 async def sync(app: App, params: SyncMemories, call: Call) -> Any:
     """Pull, then push, each in a transaction of its own: the next sync completes one that a crash interrupted."""
     own, other = app.database().path, normalize_path(params.path, "path")

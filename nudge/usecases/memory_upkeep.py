@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from nudge import limits
+from nudge.core.operation import operation
 from nudge.errors import Invalid, NudgeError
 from nudge.memories import archive
 from nudge.memories import namespaces as note_namespaces
@@ -20,7 +21,7 @@ from nudge.storage.database import forget_answers
 from nudge.usecases.app import App
 from nudge.usecases.call import Call, InContext, Result
 from nudge.usecases.memories import checked, fitting, lifetimes_of, note_filter, refuse_hidden, shown_note
-from nudge.usecases.memory_models import Filters, Format, Limit, NoteId, Offset, OneMemory, Tier
+from nudge.usecases.memory_models import Filters, Format, Limit, NoteId, Offset, OneMemory, Tier, as_text
 from nudge.usecases.visibility import visible_to
 
 _DAY = 86_400.0
@@ -134,6 +135,16 @@ class CapabilitiesResult(Result):
 # Forgetting and consolidating
 
 
+@operation(
+    "nudge.memory_forget",
+    tool="memory_forget",
+    group="memories",
+    effect="delete",
+    route="POST /api/v1/forget",
+    result=ForgetResult,
+    listed=False,
+    summary="Notes: archive those that match the filters; dry_run only lists them.",
+)
 async def forget(app: App, params: Forget, call: Call) -> Any:
     """Move the notes that match all given filters to the archive, from which they can be restored."""
     if not any(value for name, value in params if name != "dry_run"):
@@ -150,6 +161,16 @@ async def forget(app: App, params: Forget, call: Call) -> Any:
     return await (app.read(work) if params.dry_run else app.write_once(call, work))
 
 
+@operation(
+    "nudge.memory_consolidate",
+    tool="memory_consolidate",
+    group="memories",
+    effect="delete",
+    route="POST /api/v1/consolidate",
+    result=ConsolidateResult,
+    listed=False,
+    summary="Notes: replace 2 to 100 with one summary; the originals are archived.",
+)
 async def consolidate(app: App, params: Consolidate, call: Call) -> Any:
     """Replace several notes by one, and move them to the archive, in one transaction."""
     ids = list(dict.fromkeys(params.ids))
@@ -170,6 +191,16 @@ async def consolidate(app: App, params: Consolidate, call: Call) -> Any:
     return await app.write_once(call, write)
 
 
+@operation(
+    "nudge.memory_auto_consolidate",
+    tool="memory_auto_consolidate",
+    group="memories",
+    effect="delete",
+    route="POST /api/v1/consolidate/auto",
+    result=AutoConsolidateResult,
+    listed=False,
+    summary="Notes: consolidate groups with the same repo and first tag; dry_run only lists them.",
+)
 async def auto_consolidate(app: App, params: AutoConsolidate, call: Call) -> Any:
     """Replace each group of notes with the same namespace and first tag by one long-term note."""
     now, lifetimes, visible = app.now(), lifetimes_of(app), visible_to(app, call)
@@ -201,6 +232,17 @@ def _summaries(forgotten: list[Note]) -> list[dict[str, Any]]:
 # The archive and expiry
 
 
+@operation(
+    "nudge.memory_archive_list",
+    tool="memory_archive_list",
+    group="memories",
+    effect="read",
+    route="GET /api/v1/archive",
+    result=ListArchiveResult,
+    listed=False,
+    as_text=as_text,
+    summary="Notes: list the archive: those that expired, were forgotten or were consolidated.",
+)
 async def archive_list(app: App, params: ListArchive, call: Call) -> Any:
     visible = visible_to(app, call)
     words = None if params.query is None else Words.parse(params.query, all_needed=False)
@@ -215,6 +257,16 @@ async def archive_list(app: App, params: ListArchive, call: Call) -> Any:
     return {"memories": rows, "count": len(rows), **({"more": True} if more else {})}
 
 
+@operation(
+    "nudge.memory_archive_restore",
+    tool="memory_archive_restore",
+    group="memories",
+    effect="write",
+    route="POST /api/v1/archive/{id}/restore",
+    result=RestoreResult,
+    listed=False,
+    summary="Notes: restore one from the archive, with a new expiry.",
+)
 async def archive_restore(app: App, params: OneMemory, call: Call) -> Any:
     now, lifetimes, visible = app.now(), lifetimes_of(app), visible_to(app, call)
 
@@ -226,6 +278,16 @@ async def archive_restore(app: App, params: OneMemory, call: Call) -> Any:
     return await app.write_once(call, write)
 
 
+@operation(
+    "nudge.memory_archive_purge",
+    tool="memory_archive_purge",
+    group="memories",
+    effect="delete",
+    route="DELETE /api/v1/archive",
+    result=PurgeArchiveResult,
+    listed=False,
+    summary="Notes: delete archived ones permanently.",
+)
 async def archive_purge(app: App, params: PurgeArchive, call: Call) -> Any:
     days, visible = params.older_than_days, visible_to(app, call)
     before = None if days is None else app.now() - days * _DAY
@@ -236,11 +298,31 @@ async def archive_purge(app: App, params: PurgeArchive, call: Call) -> Any:
     return {"purged": await app.write_once(call, write)}
 
 
+@operation(
+    "nudge.memory_archive_stats",
+    tool="memory_archive_stats",
+    group="memories",
+    effect="read",
+    route="GET /api/v1/archive/stats",
+    result=ArchiveStatsResult,
+    listed=False,
+    summary="Notes: count and size of the archive, oldest and newest, counts by reason.",
+)
 async def archive_stats(app: App, _params: NoMemoryParams, call: Call) -> Any:
     visible = visible_to(app, call)
     return await app.read(lambda connection: archive.stats(connection, find_hidden(connection, visible)))
 
 
+@operation(
+    "nudge.memory_gc",
+    tool="memory_gc",
+    group="memories",
+    effect="delete",
+    route="POST /api/v1/gc",
+    result=GcResult,
+    listed=False,
+    summary="Notes: archive all expired ones now.",
+)
 async def gc(app: App, _params: NoMemoryParams, call: Call) -> Any:
     """Move every expired note to the archive, in portions, so that other writes need not wait long."""
     total = 0
@@ -266,11 +348,31 @@ async def _sweep(app: App, call: Call) -> int:
 # Statistics
 
 
+@operation(
+    "nudge.memory_stats",
+    tool="memory_stats",
+    group="memories",
+    effect="read",
+    route="GET /api/v1/stats",
+    result=MemoryStatsResult,
+    listed=False,
+    summary="Notes: counts by tier and repo, and the size of the database.",
+)
 async def stats(app: App, _params: NoMemoryParams, call: Call) -> Any:
     now, visible = app.now(), visible_to(app, call)
     return await app.read(lambda connection: note_namespaces.stats(connection, now, find_hidden(connection, visible)))
 
 
+@operation(
+    "nudge.memory_namespaces",
+    tool="memory_namespaces",
+    group="memories",
+    effect="read",
+    route="GET /api/v1/namespaces",
+    result=NamespacesResult,
+    listed=False,
+    summary="Notes: the repos that have notes, with their counts.",
+)
 async def namespaces(app: App, _params: NoMemoryParams, call: Call) -> Any:
     now, visible = app.now(), visible_to(app, call)
 
@@ -280,6 +382,16 @@ async def namespaces(app: App, _params: NoMemoryParams, call: Call) -> Any:
     return await app.read(read)
 
 
+@operation(
+    "nudge.memory_capabilities",
+    tool="memory_capabilities",
+    group="memories",
+    effect="read",
+    route="GET /api/v1/capabilities",
+    result=CapabilitiesResult,
+    listed=False,
+    summary="Notes: what this server supports: retrieval by words, no embeddings, no language model.",
+)
 async def capabilities(app: App, _params: NoMemoryParams, _call: Call) -> Any:
     """What this installation can do: retrieval by words, with no embeddings and no language model."""
     lifetimes = lifetimes_of(app)

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from nudge import limits
+from nudge.core.operation import operation
 from nudge.errors import Invalid
 from nudge.history import store
 from nudge.history.redact import redact_event
@@ -40,6 +41,16 @@ class RecordManyResult(Result):
     refused: list[dict[str, Any]]
 
 
+@operation(
+    "nudge.record",
+    tool="record",
+    group="admin",
+    effect="write",
+    route="POST /api/v1/events",
+    result=RecordResult,
+    listed=False,
+    summary="History: store one hook event; each event id is stored once.",
+)
 async def record(app: App, params: Record, call: Call) -> Any:
     """Store one event, credit a command's outcome to the hints with the same command, and answer with what is known."""
     context = learning.command_context(app, params.event, call)
@@ -60,6 +71,16 @@ async def store_event(app: App, params: Record, call: Call) -> Any:
     return {"id": await app.write(call, lambda connection: store.insert_event(connection, redact_event(params.event)))}
 
 
+@operation(
+    "nudge.record_many",
+    tool="record_many",
+    group="admin",
+    effect="write",
+    route="POST /api/v1/events/many",
+    result=RecordManyResult,
+    listed=False,
+    summary="History: store past events.",
+)
 async def record_many(app: App, params: RecordMany, call: Call) -> Any:
     """Store many old events. Nothing is credited: what worked months ago says little about today."""
     outcomes = await asyncio.gather(*(_record_old(app, event, call) for event in params.events))

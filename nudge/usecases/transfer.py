@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from nudge import limits, transfer_files
+from nudge.core.operation import operation
 from nudge.errors import Invalid, QuotaExceeded
 from nudge.hints import import_export
 from nudge.hints.import_export import IncomingHint, PayloadReader
@@ -65,6 +66,16 @@ class ImportResult(Result):
 # Export
 
 
+@operation(
+    "nudge.export",
+    tool="nudge_export",
+    group="hints",
+    effect="read",
+    route="GET /api/v1/hints/export",
+    result=ExportResult,
+    listed=False,
+    summary="Hints: export all as one JSON payload; secrets without their values.",
+)
 async def export(app: App, params: Export, call: Call) -> Any:
     """The hints as they are now; what is written meanwhile is not among them."""
     store, visible = app.session.store, visible_hints(app, call)
@@ -102,6 +113,19 @@ def write_pieces(directory: str, name: str, pieces: Iterable[str]) -> None:
 # Import
 
 
+@operation(
+    "nudge.import",
+    tool="nudge_import",
+    group="hints",
+    effect="delete",
+    route="POST /api/v1/hints/import",
+    result=ImportResult,
+    listed=False,
+    summary=(
+        "Hints: import an exported payload. merge: the newer version wins; skip: existing hints stay; "
+        "replace: hints that it does not contain are deleted."
+    ),
+)
 async def import_(app: App, params: Import, call: Call) -> Any:
     store, now, turns = app.session.store, app.now(), LoopTurns()
     visible = visible_hints(app, call)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from nudge.core.operation import operation, operation_of, registered
+from nudge.core.operation import modules_with_operations, operation, registered_in
 from nudge.server.operations import OPERATIONS
 from nudge.usecases.call import Params, Result
 
@@ -32,12 +32,13 @@ def test_an_operation_is_registered_beside_its_function() -> None:
     async def greet(_app: object, params: _Greet, _call: object) -> Any:
         return {"text": params.name}
 
-    entry = operation_of(greet)
+    entry = registered_in(greet.__module__)[-1]
     assert (entry.params, entry.result, entry.run) == (_Greet, _Greeting, greet)
     assert (entry.route, entry.listed) == (("GET", "/api/v1/greeting"), True)
 
 
 def test_what_is_registered_in_the_program_is_offered() -> None:
-    """An operation that is missing in the order of tools would be reachable through no interface."""
-    ours = [entry for entry in registered() if entry.run.__module__.startswith("nudge.")]
-    assert ours and all(OPERATIONS[entry.name] is entry for entry in ours)
+    """An operation of a module that is missing in the order of tools would be reachable through no interface."""
+    ours = [name for name in modules_with_operations() if name.startswith("nudge.")]
+    entries = [entry for name in ours for entry in registered_in(name)]
+    assert entries and all(OPERATIONS[entry.name] is entry for entry in entries)

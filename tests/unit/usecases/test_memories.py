@@ -20,7 +20,7 @@ from nudge.errors import Invalid, NotFound, SecretRejected, StorageFailed, Unava
 from nudge.memories.note import COMPACT_TOON_FIELDS, dump_toon
 from nudge.server.operations import OPERATIONS
 from nudge.storage.database import Database
-from nudge.usecases import memories
+from nudge.usecases import memories, memory_models
 from nudge.usecases.app import App
 from nudge.usecases.call import Call, EnvNeeded
 from nudge.usecases.session import open_in_memory
@@ -479,9 +479,9 @@ def test_stats_leave_out_what_is_private(open_service: Open) -> None:
 def test_the_text_of_a_list() -> None:
     """TOON as the caller's `format` says; for JSON the door makes it."""
     result = {"memories": [{"id": 1, "title": "a", "created_at": "now"}], "count": 1}
-    assert memories.as_text({"format": "json"}, result) is None
-    assert memories.as_text({}, result) == dump_toon(result, COMPACT_TOON_FIELDS)
-    assert "created_at" in str(memories.as_text({"format": "toon"}, result))
+    assert memory_models.as_text({"format": "json"}, result) is None
+    assert memory_models.as_text({}, result) == dump_toon(result, COMPACT_TOON_FIELDS)
+    assert "created_at" in str(memory_models.as_text({"format": "toon"}, result))
 
 
 # Requests that ask for little
