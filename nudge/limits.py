@@ -90,6 +90,7 @@ SCOPES_CACHED = 2_048  # shared by the hints that have them
 IDENTITIES_CACHED = 256  # directories and repos that callers name: the same few, again and again
 MAX_REGEX_PROGRAM = 400  # RE2 instructions: a search of 8 KiB stays under 20 ms even when its DFA overflows
 MAX_REGEX_MEMORY_BYTES = 1 * MIB
+MAX_OWN_PATTERNS_BYTES = 32 * MIB  # for the automaton of our own; it grows to a tenth of that
 MAX_ENV_VALUE_CHARS = 1_024
 MAX_ENV_NAMES = 1_000  # variables that all scopes together name: one call may have to send all of them
 MAX_COMMAND_WORDS = 1_000  # of one command, that are tried as names of files to ignore

@@ -39,6 +39,8 @@ _NAMED = 2  # tests in one line
 _UNTOLD_REASONS = re.compile(rf"^Assertion|^assert\b|{re.escape(REDACTED)}|^.{{0,20}}\.\.\.$")
 _COLOR = r"\x1b\[[\d;]*m"  # vitest 5 writes colors into a pipe
 _CUT = "[...]"
+_MARKS = ("FAIL", " failing", "rspec ./", "error: test failed")
+"""One of them is in every report that a reader finds a failed test in: most outputs need not be read by lines."""
 _SCRIPT = r"[\w@.+/-]+\.[cm]?[jt]sx?"  # a JavaScript or TypeScript file
 
 
@@ -188,7 +190,10 @@ class FailedTest:
 def find_failed(output: str) -> list[FailedTest]:
     """Return the tests of the repo that failed, each once. The first line of `output` is skipped: it may be the cause
     of the failure, copied there from further down."""
-    lines = _whole_lines(re.sub(_COLOR, "", output).splitlines()[1:])
+    plain = re.sub(_COLOR, "", output)
+    if not any(mark in plain for mark in _MARKS):
+        return []
+    lines = _whole_lines(plain.splitlines()[1:])
     tests = [test for read in _READERS for test in read(lines)]
     return list(dict.fromkeys(test for test in tests if REDACTED not in test.id))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import posixpath
 import re
 from dataclasses import dataclass
+from functools import cached_property
 
 from nudge.learning.scan import HERE_DOCUMENTS, Redirection, Word
 from nudge.programs import ENVIRONMENT_RUNNERS, INTERPRETERS, NODE_LAUNCHERS
@@ -31,7 +32,7 @@ _SAME_TOOL = {"python3": "python", "pip3": "pip", "py.test": "pytest"}
 _SUBCOMMAND_TOOLS: dict[tuple[str, ...], str] = {("docker", "compose"): "docker-compose"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SimpleCommand:
     """One simple command: `A=1 timeout 5 pytest -x tests` has a variable, a wrapper of two words and three words.
 
@@ -79,7 +80,7 @@ class SimpleCommand:
     def program(self) -> str:
         return self.words[0] if self.words else ""
 
-    @property
+    @cached_property
     def tool(self) -> str:
         """The tool that is run, however it is invoked: `pytest` for `pytest`, `.venv/bin/pytest`, `python3 -m pytest`
         and `uv run pytest`; `python` for `python3 x.py`."""
@@ -130,7 +131,7 @@ class SimpleCommand:
     def arguments(self) -> tuple[Word, ...]:
         return self.words[self.head_length :]
 
-    @property
+    @cached_property
     def _launched(self) -> tuple[Word, ...]:
         """The words without those of a launcher."""
         return self.words[len(self.launcher) :]

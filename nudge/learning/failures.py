@@ -15,11 +15,11 @@ from functools import lru_cache
 from nudge.learning.families import CHANCE_SIGNS, FAMILIES, family_of
 from nudge.learning.moved_paths import plain_path
 from nudge.learning.own_work import FAILED_TESTS, OWN_WORK_SIGNS
-from nudge.security.patterns import PatternSet
+from nudge.security.patterns import AnyOf, PatternSet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
 SURROUNDINGS, OWN_WORK, CHANCE, UNKNOWN = "surroundings", "own work", "chance", "unknown"
 
@@ -32,10 +32,11 @@ _PATTERNS = tuple(
 )
 _SIGNS = PatternSet([pattern.pattern for _, pattern in _PATTERNS])  # one after the other takes six times as long
 
-_CAUSE = re.compile(
-    r"\w(?:Error|Exception)\b|(?i:\b(?:error|fatal|panic|failed)\b)"
-    r"|(?i:\b(?:not found|no such|cannot|can't|undefined|refused|denied|missing|required?|requires|not set"
-    r"|unable|unsupported)\b)"
+_CAUSE = AnyOf(
+    r"\w(?:Error|Exception)\b",
+    r"(?i:\b(?:error|fatal|panic|failed)\b)",
+    r"(?i:\b(?:not found|no such|cannot|can't|undefined|refused|denied|missing|required?|requires|not set"
+    r"|unable|unsupported)\b)",
 )
 # Lines that say only that something failed, or what is run.
 _NOT_A_CAUSE = re.compile(
@@ -83,7 +84,7 @@ def diagnose(printed: str, exit_code: int | None, missing: Sequence[str] = ()) -
     if not text.strip():
         return Failure(SURROUNDINGS, "timeout", "", "") if exit_code == 124 else NOTHING
     found = _path_in(text, missing) or _family_in(text)
-    causes = tuple(dict.fromkeys(_cause_lines(text)))[:_MAX_LINES]
+    causes = _causes(text)
     if found is None:
         line = _first_cause(text)
         if OWN_WORK_SIGNS.search(text):
@@ -101,7 +102,7 @@ def diagnose(printed: str, exit_code: int | None, missing: Sequence[str] = ()) -
 
 
 def _family_in(text: str) -> tuple[str, str, str, str] | None:
-    has_failed_tests = FAILED_TESTS.search(text) is not None
+    has_failed_tests = FAILED_TESTS.search(text)
     for place in _SIGNS.find(text):
         family, pattern = _PATTERNS[place]
         if has_failed_tests and not family_of(family).is_certain:
@@ -161,13 +162,18 @@ def _first_cause(text: str) -> str:
     return _plain(named)
 
 
-def _cause_lines(text: str) -> Iterator[str]:
+def _causes(text: str) -> tuple[str, ...]:
+    """The first lines that name a cause, blanked, each once."""
+    causes: dict[str, None] = {}
     for line in text.splitlines():
+        if len(causes) == _MAX_LINES:
+            break
         if line.strip() and not _NOT_A_CAUSE.match(line):
             plain = blank(_plain(line))
             is_sentence = plain.count(" ") >= 5 and not OWN_WORK_SIGNS.search(line)
-            if (is_sentence or _CAUSE.search(line)) and len(plain) > 8:
-                yield plain
+            if len(plain) > 8 and (is_sentence or _CAUSE.search(line)):
+                causes[plain] = None
+    return tuple(causes)
 
 
 @lru_cache(2_000)
@@ -201,14 +207,23 @@ def tells_apart(one: Failure, other: Failure) -> bool:
 
 
 def _best_overlap(one: Failure, other: Failure) -> float:
-    return max((_overlap(a, b) for a in one.causes[:_MAX_LINES] for b in other.causes[:_MAX_LINES]), default=0.0)
+    """How alike the two most alike lines are, of all pairs."""
+    return _most_alike(one.causes[:_MAX_LINES], other.causes[:_MAX_LINES])
 
 
-def _overlap(one: str, other: str) -> float:
-    if one == other:
+@lru_cache(500)  # each command is compared several times with the failures before it
+def _most_alike(lines: tuple[str, ...], others: tuple[str, ...]) -> float:
+    if not set(lines).isdisjoint(others):
         return 1.0
-    first, second = _words(one), _words(other)
-    return 2 * len(first & second) / (len(first) + len(second))
+    best = 0.0
+    sets = [(words, len(words)) for words in map(_words, others)]
+    for words in map(_words, lines):
+        number = len(words)
+        for more, count in sets:
+            shared = 2 * len(words & more)
+            if shared > best * (number + count):
+                best = shared / (number + count)
+    return best
 
 
 @lru_cache(2_000)
@@ -218,7 +233,7 @@ def _words(line: str) -> frozenset[str]:
 
 def has_failed_tests(printed: str) -> bool:
     """Whether an output reports tests that ran and failed."""
-    return FAILED_TESTS.search(printed) is not None
+    return FAILED_TESTS.search(printed)
 
 
 def has_findings(printed: str) -> bool:

@@ -2,32 +2,69 @@
 
 from __future__ import annotations
 
-import re
+from nudge.security.patterns import AnyOf
 
-OWN_WORK_SIGNS = re.compile(
-    r"""
-      ^FAILED[ ] | \b[1-9]\d*[ ](?:tests?[ ])?fail(?:ed|ing|ures?)\b
-    | \bAssertion(?:Error)?\b[^\n]*fail | \bAssertionError\b | ^E[ ]{2,}assert\b
-    | ^\s*---[ ]FAIL: | \btest[ ]result:[ ]FAILED | ^not[ ]ok\b | ^FAILURES! | Failures:[ ][1-9]
-    | ^\s*●[ ] | failing[ ]tests | ^\[FAIL\b
-    | \btests[ ]failed[ ]out[ ]of\b | ^\s*[✕✗×✖][ ] | ^[ ]*FAIL[ ] | \bSnapshot\b.*\bmismatched | assertion[ ]`
-    | \bFailed!?[ ]+-[ ] | Assert\.\w+\(\)[ ]Failure | panicked[ ]at | ^\s*Failed[ ]\w+
-    | ^\s*[^\s:()]+\.\w+:\d+(?::\d+)?:?[ \t]+\S | \(\d+,\d+\):[ ](?:error|warning)\b | ^\s*\d+:\d+\s+(?:error|warning)\b
-    | ^\s*-->[ ]\S+:\d+:\d+ | ^\s*┌─[ ]\S+:\d+ | \bFound[ ]\d+[ ]errors?\b | \b\d+[ ]problems?\b
-    | \bwould[ ](?:be[ ])?reformat
-    | ^--[ ][A-Z ]+[ ]-{3,} | ^error\[E\d+\]: | \berror\b[^\n]*:\d+:\d+ | \bline[ ]\d+(?:,[ ]column[ ]\d+)?:[ ]
-    | ^error:[ ](?:could[ ]not[ ]compile|aborting[ ]due|mismatched|expected)
-    | ^error:[ ]cannot[ ]find[ ](?:value|type|function|symbol)
-    | \b[Tt]ype[ ]mismatch\b | \bCode[ ]style[ ]issues | \bcode[ ]has[ ]been[ ]rated
-    | \b(?:Syntax|Indentation|Type|Name|Attribute|Value|Index|Key)Error\b
-    | \bUndefined\w*Error\b | \bReferenceError\b | ^CONFLICT[ ] | merge[ ]conflict
-    | nothing[ ]to[ ]commit | non-fast-forward
-    | \[rejected\] | divergent[ ]branches | already[ ]exists | are[ ]in[ ]sync | nothing[ ]added[ ]to[ ]commit
-    """,
-    re.MULTILINE | re.VERBOSE,
+OWN_WORK_SIGNS = AnyOf(
+    r"^FAILED ",
+    r"\b[1-9]\d* (?:tests? )?fail(?:ed|ing|ures?)\b",
+    r"\bAssertion(?:Error)?\b[^\n]*fail",
+    r"\bAssertionError\b",
+    r"^E {2,}assert\b",
+    r"^\s*--- FAIL:",
+    r"\btest result: FAILED",
+    r"^not ok\b",
+    r"^FAILURES!",
+    r"Failures: [1-9]",
+    r"^\s*● ",
+    r"failing tests",
+    r"^\[FAIL\b",
+    r"\btests failed out of\b",
+    r"^\s*[✕✗×✖] ",
+    r"^ *FAIL ",
+    r"\bSnapshot\b.*\bmismatched",
+    r"assertion `",
+    r"\bFailed!? +- ",
+    r"Assert\.\w+\(\) Failure",
+    r"panicked at",
+    r"^\s*Failed \w+",
+    r"^\s*[^\s:()]+\.\w+:\d+(?::\d+)?:?[ \t]+\S",
+    r"\(\d+,\d+\): (?:error|warning)\b",
+    r"^\s*\d+:\d+\s+(?:error|warning)\b",
+    r"^\s*--> \S+:\d+:\d+",
+    r"^\s*┌─ \S+:\d+",
+    r"\bFound \d+ errors?\b",
+    r"\b\d+ problems?\b",
+    r"\bwould (?:be )?reformat",
+    r"^-- [A-Z ]+ -{3,}",
+    r"^error\[E\d+\]:",
+    r"\berror\b[^\n]*:\d+:\d+",
+    r"\bline \d+(?:, column \d+)?: ",
+    r"^error: (?:could not compile|aborting due|mismatched|expected)",
+    r"^error: cannot find (?:value|type|function|symbol)",
+    r"\b[Tt]ype mismatch\b",
+    r"\bCode style issues",
+    r"\bcode has been rated",
+    r"\b(?:Syntax|Indentation|Type|Name|Attribute|Value|Index|Key)Error\b",
+    r"\bUndefined\w*Error\b",
+    r"\bReferenceError\b",
+    r"^CONFLICT ",
+    r"merge conflict",
+    r"nothing to commit",
+    r"non-fast-forward",
+    r"\[rejected\]",
+    r"divergent branches",
+    r"already exists",
+    r"are in sync",
+    r"nothing added to commit",
 )
-FAILED_TESTS = re.compile(
-    r"^FAILED | \d+ failed\b|\d+ failing\b|^\s*--- FAIL:|test result: FAILED|^not ok\b|^E {2,}assert|^\[FAIL\b",
-    re.MULTILINE,
+FAILED_TESTS = AnyOf(
+    r"^FAILED ",
+    r" \d+ failed\b",
+    r"\d+ failing\b",
+    r"^\s*--- FAIL:",
+    r"test result: FAILED",
+    r"^not ok\b",
+    r"^E {2,}assert",
+    r"^\[FAIL\b",
 )
 """Tests that ran and failed: nothing lacks that they need."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from nudge.learning import failures
+from nudge.learning.own_work import FAILED_TESTS, OWN_WORK_SIGNS
+from nudge.security.patterns import AnyOf
 
 DATA = Path(__file__).parents[2] / "bench" / "data"
 
@@ -27,6 +30,15 @@ def test_the_set_finds_what_the_patterns_find() -> None:
     for text in texts:
         expected = [place for place, (_, pattern) in enumerate(failures._PATTERNS) if pattern.search(text)]
         assert failures._SIGNS.find(text) == expected
+
+
+@pytest.mark.parametrize("signs", [OWN_WORK_SIGNS, FAILED_TESTS, failures._CAUSE])
+def test_the_automaton_finds_what_the_expression_finds(signs: AnyOf) -> None:
+    """In every output of a failed command in the benchmarks, and in each of its lines."""
+    expression = re.compile("|".join(signs._patterns), re.MULTILINE)
+    texts = [text for output in outputs() for text in (output, *output.splitlines())]
+    assert any(map(signs.search, texts))
+    assert [text for text in texts if signs.search(text) != (expression.search(text) is not None)] == []
 
 
 @pytest.mark.parametrize("text", ["x" * 4_000, "error: " * 600, "\x00\x1b[31m" * 500, "not found: \udcff"])

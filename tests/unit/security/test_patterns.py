@@ -12,6 +12,8 @@ from nudge import limits
 from nudge.errors import Invalid, ScopeInvalid
 from nudge.security.absolute_paths import normalize_cwd
 from nudge.security.patterns import (
+    AnyOf,
+    PatternSet,
     check_cost,
     compile_branch_glob,
     compile_glob,
@@ -84,6 +86,23 @@ def test_no_regex_backtracks(pattern: str) -> None:
     whole = min(_seconds(regex.search, text) for _ in range(5))
     eighth = min(_seconds(regex.search, text[: len(text) // 8]) for _ in range(5))
     assert whole < eighth * 8 * 4 + 0.002
+
+
+# Patterns of our own
+
+
+def test_one_of_several_patterns_is_found_anywhere_in_a_text() -> None:
+    """`^` is the beginning of a line; alternatives within one pattern stay within it; any Python text is taken."""
+    any_of = AnyOf(r"^FAILED ", r"\b\d+ (?:errors|problems)\b", "┌─")
+    found = ("ok\nFAILED a", "12 problems (3 fixable)", "\n  ┌─ src", "\ud800\nFAILED ")
+    assert [text for text in found if not any_of.search(text)] == []
+    assert not any(map(any_of.search, ("", "was FAILED ", "12 probleme", "12 \nerrors")))
+
+
+def test_the_places_of_the_patterns_that_match_are_in_their_order() -> None:
+    """However the text orders them."""
+    patterns = PatternSet(["b", "^c", "a", "zz"])
+    assert patterns.find("abc\nc") == [0, 1, 2] and patterns.find("\ud800") == []
 
 
 # Globs

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -23,8 +24,10 @@ from nudge.usecases import spool_drain
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
 from nudge.usecases.session import open_in_memory
+from tests.bench import failure_pairs
 from tests.unit.history.stored import event
 
+RECENTLY = int(time.time()) - 1_000
 PROJECT = "github.com/acme/api"
 NO_MODULE = {"exit_code": 1, "error": "Exit code 1\n/usr/bin/python3: No module named pytest"}
 TOKEN = "ghp_" + "wJ4kP9sQ2xV7bN3mL8tR5yC1dF6gH0aZ2eXu"
@@ -32,8 +35,17 @@ TOKEN = "ghp_" + "wJ4kP9sQ2xV7bN3mL8tR5yC1dF6gH0aZ2eXu"
 
 @pytest.fixture
 def app(tmp_path: Path) -> Iterator[App]:
+    yield from opened(tmp_path / "nudge.db")
+
+
+@pytest.fixture
+def other_app(tmp_path: Path) -> Iterator[App]:
+    yield from opened(tmp_path / "other.db")
+
+
+def opened(path: Path) -> Iterator[App]:
     app = App(open_in_memory(Settings({})), OPERATIONS)
-    database = app.history = Database.open(str(tmp_path / "nudge.db"))
+    database = app.history = Database.open(str(path))
     yield app
     database.close()
 
@@ -50,6 +62,10 @@ def drain(app: App, directory: Path, *events: dict[str, Any]) -> int:
     for one in events:
         spool.write(str(directory), one)
     return asyncio.run(spool_drain.drain(app, str(directory)))
+
+
+def rows(app: App, table: str) -> list[tuple[Any, ...]]:
+    return asyncio.run(app.read(lambda connection: sorted(connection.execute(f"SELECT * FROM {table}"))))  # noqa: S608
 
 
 def contents(app: App) -> list[str]:
@@ -78,6 +94,43 @@ def test_learning_from_the_spool_runs_off_the_event_loop(
     assert [(row["subject"], row["answer"], row["sessions"]) for row in result["facts"]] == [
         ("/usr/bin/python3 -m pytest", "pytest …", 20)
     ]
+
+
+def recorded_sessions() -> Iterator[dict[str, Any]]:
+    """The events of the sessions in which something could be learned, and the failures that came after them."""
+    for case in failure_pairs.cases(failure_pairs.OPEN):
+        for number, session in enumerate([*case["sessions"], [case["then"]]]):
+            project = f"github.com/acme/{case['id']}"
+            place: dict[str, Any] = {
+                "session_id": f"{case['id']}-{number}",
+                "project": project,
+                "cwd": "/repo",
+                "timestamp": RECENTLY,
+            }
+            for step in session:
+                if "edit" in step:
+                    yield event("file_edit", step["edit"], file_path=step["edit"], **place)
+                elif step["exit"]:
+                    printed = f"Exit code {step['exit']}\n{step['output']}"
+                    metadata = {"exit_code": step["exit"], "error": printed}
+                    yield event("command_error", step["command"], metadata=metadata, **place)
+                else:
+                    yield event("command", step["command"], metadata={"exit_code": 0}, **place)
+
+
+def test_the_same_is_learned_from_the_spool_as_from_waiting_hooks(app: App, other_app: App, tmp_path: Path) -> None:
+    """The stored facts are the same with their errors, answers, sessions and evidence."""
+    events = list(recorded_sessions())
+    assert drain(app, tmp_path, *events) == 0
+
+    async def record() -> None:
+        for one in events:
+            await other_app.execute("nudge.record", {"event": one}, Call(door="hook", deadline=boot_seconds() + 60))
+
+    asyncio.run(record())
+    facts, invocations = rows(app, "facts"), rows(app, "invocations")
+    assert facts == rows(other_app, "facts") and len(facts) > 30
+    assert invocations == rows(other_app, "invocations") and invocations
 
 
 def test_the_spool_is_stored_in_batches(app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
