@@ -145,6 +145,7 @@ MAX_START_FACTS = 3  # learned facts that a session is told at its start
 MAX_TOLD_SUPERSEDED = 80  # characters of the title of a note in whose place another is told
 MAX_TOLD_COMMAND = 120  # characters of a command that is told whole; a longer one is not told
 MAX_TOLD_ERROR = 60
+MAX_CAUSES = 24  # lines by which a learned failure is known
 MAX_TOLD_CHARS = 240  # of one learned fact: 60 tokens
 JUDGED_TELLINGS, SINKING_TELLINGS = 20, 5  # starts at which a line was told; so many without a use let it sink
 DEFAULT_TOLD_LISTED, MAX_TOLD_LISTED = 20, 200

@@ -32,7 +32,8 @@ def locate_program(program: str, directory: str, which: Which = shutil.which) ->
     """Return how to type a program in a directory: as it is, or with the path of the project's environment; None when
     it is in neither."""
     if "/" in program:
-        return program if os.path.exists(os.path.join(directory, program)) else None
+        path = os.path.join(directory, os.path.expanduser(program))
+        return program if os.path.exists(path) else None
     if which(program) is not None:
         return program
     paths = (f"{folder}/{program}" for folder in _ENVIRONMENTS)

@@ -82,7 +82,7 @@ def does_same(attempt: Attempt) -> bool:
     failed, worked, failure = attempt.call, attempt.worked, attempt.failure
     if failed.tool != worked.tool and _is_file_work(worked, failed):
         return False
-    if _only_shows(failed, worked):
+    if _only_shows(failed, worked) or _prepares(attempt):
         return False
     if is_looking(worked.command) and not (failed.tool == worked.tool and has_same_subcommand(failed, worked)):
         return failure.family == "path"
@@ -93,6 +93,14 @@ def does_same(attempt: Attempt) -> bool:
     if failure.family in ("path", "tool") and is_path(failure.detail):
         return True
     return same_job(attempt.job(failed), attempt.job(worked))
+
+
+def _prepares(attempt: Attempt) -> bool:
+    """Whether a call is a step that cures such failures, not what failed: `docker login` after `docker push`."""
+    failed, worked = attempt.call, attempt.worked
+    step = step_of(worked.command)
+    is_other = failed.tool == worked.tool and failed.subcommand != worked.subcommand and step_of(failed.command) != step
+    return is_other and fits(attempt.failure.family, step) > 0
 
 
 def _only_shows(failed: Call, worked: Call) -> bool:
@@ -149,6 +157,8 @@ def _is_doubtful(cure: Cure, attempt: Attempt) -> bool:
         return False  # the same call, in other surroundings
     if cure.nature == OWN_WORK:
         return True
+    if cure.kind == FLAG and all(_LETTER.fullmatch(word) for word in cure.added):
+        return True  # it may only print more
     if cure.kind in (VARIABLE, FLAG):
         return not _adds_only(attempt)
     if attempt.is_after_edit:
@@ -156,6 +166,9 @@ def _is_doubtful(cure: Cure, attempt: Attempt) -> bool:
     if cure.kind == STEP:
         return not _is_named_step(attempt, cure) or sum(bool(step.kind) for step in attempt.steps) > 1
     return not _does_the_same_job(attempt)
+
+
+_LETTER = re.compile(r"-[A-Za-z]")
 
 
 def _adds_only(attempt: Attempt) -> bool:
@@ -408,8 +421,18 @@ def _step_between(attempt: Attempt) -> Cure | None:
     if failure.nature == OWN_WORK and not best.kind:
         return None
     commands = _joined(best)
-    text = best.outcome.line[min(commands[0].start, best.call.start) : commands[-1].end]
+    text = _fitting(best.outcome.line, min(commands[0].start, best.call.start), commands[-1])
     return _cure(attempt, STEP, _subject(failed), text, best.call.words, commands=commands)
+
+
+def _fitting(line: str, start: int, last: SimpleCommand) -> str:
+    """The text of commands, without the last arguments of the last one if it is too long to be told."""
+    text = line[start : last.end]
+    for length in range(len(last.words) - 1, last.head_length, -1):
+        if len(text) <= limits.MAX_TOLD_COMMAND:
+            break
+        text = line[start : last.words[length - 1].end] + CUT_OFF
+    return text
 
 
 def _joined(step: Step) -> list[SimpleCommand]:
@@ -446,7 +469,9 @@ def _runner(attempt: Attempt) -> Cure | None:
     end = max([worked.head_length, *(at + 1 for at in kept)])
     while end > worked.head_length and worked.command.words[end - 1] == "--":
         end -= 1
-    return _command_cure(attempt, RUNNER, _subject(failed), end, worked.words[:2])
+    is_named = failed.subcommand != "" and failed.subcommand in worked.words[1:]
+    end = max(end, worked.words.index(failed.subcommand) + 1 if is_named else 0)
+    return _command_cure(attempt, RUNNER, _subject(failed), end, worked.words[:2], keeps=is_named)
 
 
 # Making a cure

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from nudge import limits
@@ -132,6 +132,11 @@ class Fact:
             words == (recommended[: len(words)] if is_missing and self.cure.detail in words else recommended)
             for words in subjects
         )
+
+    def add_causes(self, causes: tuple[str, ...]) -> None:
+        """Know the failure by the lines of another session as well."""
+        if new := [cause for cause in causes if cause not in self.cure.causes]:
+            self.cure = replace(self.cure, causes=(*self.cure.causes, *new)[: limits.MAX_CAUSES])
 
     # Text
 
@@ -283,7 +288,8 @@ def _can_run(answer: str, cwd: str, which: Callable[[str], str | None] | None) -
         elif command.words:
             program = command.program
             found = availability.locate_program(program, directory, *([which] if which is not None else []))
-            if found is None and (which is None or "/" in program):
+            is_elsewhere = program.startswith(("/", "~"))  # it may be in a container
+            if found is None and (which is None or ("/" in program and not is_elsewhere)):
                 return False
             if command.is_anonymous and _lacks_script(command, directory):
                 return False

@@ -16,7 +16,7 @@ from nudge.learning.broken_tests import REPORTING_PROGRAMS, TEST, BrokenTest, Br
 from nudge.learning.command import CUT_OFF
 from nudge.learning.cure import DIRECTORY, FLAG, LAUNCHER, MISSING, PATH, RUNNER, STEP, VARIABLE, Cure
 from nudge.learning.fact import INVOCATIONS, RARE, Evidence, Fact, Key, command_of, invocation_of, is_usable
-from nudge.learning.failures import CHANCE, SURROUNDINGS, UNKNOWN, likeness, tells_apart
+from nudge.learning.failures import CHANCE, SURROUNDINGS, UNKNOWN, likeness, shares_other_cause, tells_apart
 from nudge.learning.families import family_of
 from nudge.learning.index import FactIndex
 from nudge.learning.jobs import job_of
@@ -166,6 +166,7 @@ class Facts:
                 index.remove(oldest.key)
                 changes.withdrawn.append((project, oldest.key))
             fact = index.add(Fact(cure))
+        fact.add_causes(cure.causes)
         codes = (lesson.failed.exit_code, lesson.worked.exit_code)
         fact.support[session] = Evidence(
             lesson.failed.id, lesson.worked.id, timestamp, codes, lesson.worked.branch or ""
@@ -344,6 +345,7 @@ class Facts:
         """Add what is stored about one session."""
         held = self._projects[project].add(fact)
         held.support |= fact.support
+        held.add_causes(fact.cure.causes)
 
     def add_run(self, project: str, tool: str, head: str, session: str, timestamp: float) -> None:
         self._runs.setdefault((project, tool), {}).setdefault(head, {})[session] = timestamp
@@ -374,9 +376,11 @@ def _held(index: FactIndex, cure: Cure) -> Fact | None:
     for fact in index.of_failing_tool(cure.tool):
         held = fact.cure
         is_same = (held.kind, held.family, held.added) == (cure.kind, cure.family, cure.added)
-        is_same_job = held.kind != RUNNER or held.job == cure.job
+        is_any_job = held.kind != RUNNER or (held.keeps_arguments and cure.keeps_arguments)
+        is_same_job = is_any_job or held.job == cure.job
         is_same_step = held.kind != STEP or held.answer.partition(" ")[0] == cure.answer.partition(" ")[0]
-        if is_same and is_same_job and is_same_step and likeness(held.failure, cure.failure) >= _SAME_ERROR:
+        is_alike = likeness(held.failure, cure.failure) >= _SAME_ERROR
+        if is_same and is_same_job and is_same_step and (is_alike or (held.kind == STEP and held.family != "")):
             return fact
     return None
 
@@ -393,13 +397,15 @@ def _works_again(fact: Fact, outcome: Outcome, watched: _Session) -> bool:
         return any(cure.subject in call.words for call in outcome.worked) and _exists(cure.subject, outcome.cwd)
     if watched.trail.is_activated and cure.family in ("tool", "module", "version"):
         return False  # in another environment
-    return any(_is_plain_run(cure, call, watched, outcome) for call in outcome.worked)
+    return any(_is_plain_run(fact, call, watched, outcome) for call in outcome.worked)
 
 
-def _is_plain_run(cure: Cure, call: Call, watched: _Session, outcome: Outcome) -> bool:
+def _is_plain_run(fact: Fact, call: Call, watched: _Session, outcome: Outcome) -> bool:
+    """Whether a call is what the fact says fails, and not its answer."""
+    cure, answer = fact.cure, fact.answer_words
     subject = tuple(cure.subject.removeprefix("./").split())
     if cure.kind in (LAUNCHER, RUNNER, MISSING):
-        return call.words[: len(subject)] == subject
+        return call.words[: len(subject)] == subject and not (answer and call.words[: len(answer)] == answer)
     if call.tool != cure.tool or call.subcommand != cure.subcommand:
         return False
     if cure.kind == VARIABLE:
@@ -478,6 +484,8 @@ def _is_of_unknown_module(cure: Cure, failure: Failure, outcome: Outcome) -> boo
     """Whether another module is missing than the step brought, and no file of the repository names it: it may be the
     session's own."""
     if cure.kind != STEP or cure.family != "module" or not tells_apart(cure.failure, failure):
+        return False
+    if shares_other_cause(cure.failure, failure):
         return False
     parts = [part for part in re.split(r"[./:]", failure.detail) if part]
     return not any(is_named(part, outcome.root) for part in (failure.detail, *parts[:1]))

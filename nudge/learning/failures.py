@@ -52,6 +52,12 @@ _BLANKED = re.compile(
     r"\"[^\"]*\"|'[^']*'|`[^`]*`|‘[^’]*’|https?://\S+|0x[\da-f]+|\b[\da-f]{7,}\b|\d+(?:[.:]\d+)*"
     r"|(?:[\w.@+~-]*/)+[\w.@+~-]*"
 )
+_GENERAL = re.compile(
+    r"(?:[^a-z]|\b(?:err(?:or)?s?|fail(?:ed|ures?)?|fatal|tests?|testing|suite|command|process|exit(?:ed)?|code|status|with"
+    r"|build(?:ing)?|task|target|step|run(?:ning)?|the|an?|of|in|to|for|see|logs?|above|below|details|more|and|is|are|was"
+    r"|were|it|not|could|passed|ok|found|while|execut(?:ing|ion)|script|returned|non|zero)\b)*"
+)
+"""Words of lines that say only that something failed."""
 _MAX_LINES = 12
 
 
@@ -115,9 +121,10 @@ def _family_in(text: str) -> tuple[str, str, str, str] | None:
 _ABSENT = re.compile(
     r"(?i)no such|not found|n[o']t (?:exist|find|found|open|read|load|locate|match)|(?:cannot|unable to|could "
     r"not|failed to) (?:find|open|read|load|stat|access)"
-    r"|no (?:files?|tests?) (?:found|match|were)|FileNotFound|ENOENT|did not match|does not exist|is missing"
-    r"|invalid path"
+    r"|no (?:\w+ ){0,2}(?:files?|tests?) (?:were |was )?(?:found|match)|FileNotFound|ENOENT|did not match"
+    r"|does not exist|is missing|invalid path"
 )
+_ABOVE = 5  # lines in which it is said that what stands below them does not exist
 _DENIED = re.compile(r"(?i)permission denied|access (?:is )?denied|EACCES|not permitted")
 
 
@@ -126,8 +133,8 @@ def _path_in(text: str, missing: Sequence[str]) -> tuple[str, str, str, str] | N
     for path in missing:
         for match in re.finditer(_any_beginning(plain_path(path)), text):
             line = _line_at(text, match.start(), match.end())
-            before = text.rfind("\n", 0, max(text.rfind("\n", 0, match.start()), 0)) + 1
-            says_so = _ABSENT.search(line) or _ABSENT.search(text[before : match.start()])
+            above = "\n".join(text[: match.start()].splitlines()[-_ABOVE:])
+            says_so = _ABSENT.search(line) or _ABSENT.search(above)
             if says_so and not _DENIED.search(line):
                 return "path", path, line, "missing path"
     return None
@@ -170,6 +177,8 @@ def _causes(text: str) -> tuple[str, ...]:
             break
         if line.strip() and not _NOT_A_CAUSE.match(line):
             plain = blank(_plain(line))
+            if _GENERAL.fullmatch(plain):
+                continue
             is_sentence = plain.count(" ") >= 5 and not OWN_WORK_SIGNS.search(line)
             if len(plain) > 8 and (is_sentence or _CAUSE.search(line)):
                 causes[plain] = None
@@ -196,8 +205,14 @@ def likeness(one: Failure, other: Failure) -> float:
         best = max(best, 0.8)
     if one.family and one.sign == other.sign:
         best = max(best, 0.65)
-    is_other = tells_apart(one, other)
-    return min(best, 0.65) if is_other else best
+    if not tells_apart(one, other):
+        return best
+    return min(best, 0.85 if shares_other_cause(one, other) else 0.65)
+
+
+def shares_other_cause(one: Failure, other: Failure) -> bool:
+    """Whether two failures have a line in common beside the one that names what is missing."""
+    return bool({*one.causes} & {*other.causes} - {blank(one.line), blank(other.line)})
 
 
 def tells_apart(one: Failure, other: Failure) -> bool:
@@ -208,7 +223,7 @@ def tells_apart(one: Failure, other: Failure) -> bool:
 
 def _best_overlap(one: Failure, other: Failure) -> float:
     """How alike the two most alike lines are, of all pairs."""
-    return _most_alike(one.causes[:_MAX_LINES], other.causes[:_MAX_LINES])
+    return _most_alike(one.causes, other.causes)
 
 
 @lru_cache(500)  # each command is compared several times with the failures before it

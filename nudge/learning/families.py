@@ -436,7 +436,10 @@ FAMILIES: tuple[Family, ...] = (
     ),
     Family(
         "timeout",
-        (r"(?i:test(?:s)? timed out after|timed out after|exceeded timeout of|deadlock detected|timeout exceeded)",),
+        (
+            r"(?i:timed out (?:after|waiting)|exceeded timeout of|deadlock detected|timeout (?:of \S+ )?exceeded"
+            r"|deadline exceeded|exceeded (?:the |its )?(?:time limit|deadline|timeout))",
+        ),
     ),
     Family(
         "runner",
@@ -447,6 +450,36 @@ FAMILIES: tuple[Family, ...] = (
             r"state|do not import `@jest/globals`)",
             r"(?i:Requires \w+ access to|run again with the --allow|no longer supported|is deprecated, use)",
         ),
+        is_certain=True,
+    ),
+    Family(
+        "locale",
+        (
+            r"(?i:cannot (?:de|en)code (?:byte|character)|invalid byte sequence in|codec can't (?:de|en)code"
+            r"|unmappable character|(?:unsupported|cannot change|setting) locale)",
+        ),
+        takes_runner=False,
+        outlasts_edit=True,
+        is_certain=True,
+    ),
+    Family(
+        "setting",
+        (
+            r"(?i:(?:please|must|you need to|have to) (?:specify|provide|choose|select|pass|supply)\b)",
+            r"(?i:(?:must|needs? to|has to|should) be (?:specified|provided|given|selected|chosen)\b)",
+            r"(?i:(?:no|missing|without an?) (?:default |active |current |selected )?(?:project|region|profile|context|"
+            r"environment|account|subscription|workspace|zone|namespace|target|preset|configuration|tenant)\b[^\n]{0,40}"
+            r"(?:is |was |has been )?(?:set|specified|selected|configured|given|provided|chosen|found))",
+            r"(?i:(?:no such|unknown|undefined|could not find) (?:preset|profile|environment|configuration|workspace|"
+            r"project|context|toolchain file|feature|build type)s?\b)",
+            r"(?i:(?:preset|profile|environment|configuration|context|workspace)s? ['\"`]?[\w.-]+['\"`]? (?:could )?"
+            + _IS_ABSENT
+            + r")",
+            r"(?i:no (?:projects?|workspaces?|environments?|profiles?|stacks?|presets?) (?:were |was )?"
+            r"(?:found|matched|defined))",
+        ),
+        steps=(SELECT, GENERATE, INSTALL),
+        takes_any_step=True,
     ),
     Family(
         "path",
@@ -484,7 +517,8 @@ FAMILIES: tuple[Family, ...] = (
 )
 CHANCE_SIGNS = (
     r"ECONNRESET|ETIMEDOUT|EAI_AGAIN|TLS handshake timeout|Read timed out|ReadTimeout|Connection reset by peer",
-    r"Temporary failure in name resolution|(?:502|503|504) (?:Bad|Service|Gateway)",
+    r"Temporary failure in name resolution|(?:502|503|504) (?:Bad|Service|Gateway)"
+    r"|(?i:(?:http|status|code|error|returned)[^\n]{0,12}\b(?:429|50[0234])\b)",
     r"429 Too Many|rate limit|early EOF|RPC failed|unexpected disconnect|Could not resolve host",
 )
 """Signs of a network that failed and may work the next time; a family above counts more."""

@@ -40,8 +40,8 @@ _JOB_WORDS |= {word: word for word, job in _JOB_WORDS.items() if not job} | {"ve
 
 # Words that name what a step changes for the commands after it.
 _STEP_WORDS: dict[str, str] = {
-    **dict.fromkeys(("install", "ci", "sync", "add", "restore", "get", "download", "bootstrap", "setup"), INSTALL),
-    **dict.fromkeys(("init", "deps", "dependencies", "vendor", "tidy", "i", "update"), INSTALL),
+    **dict.fromkeys(("install", "ci", "sync", "add", "restore", "download", "bootstrap", "setup"), INSTALL),
+    **dict.fromkeys(("init", "deps", "dependencies", "vendor", "tidy", "i", "update", "pub", "instantiate"), INSTALL),
     **dict.fromkeys(("up", "start", "serve", "restart", "launch", "daemon", "boot"), START),
     **dict.fromkeys(("generate", "gen", "codegen", "build", "compile", "prepare", "configure", "proto"), GENERATE),
     **dict.fromkeys(("migrate", "upgrade", "seed", "load", "createdb", "create"), MIGRATE),
@@ -98,8 +98,8 @@ _LOOKING = frozenset(
 """Programs that only look at something, or wait."""
 _LOOKING_WORDS = frozenset(
     (
-        *("--version", "--help", "-h", "-V", "version", "help", "list", "ls", "ps", "status", "show", "info", "logs"),
-        *("--list", "-l", "describe", "get-contexts", "current-context", "config-view", "metadata", "outdated", "why"),
+        *("-h", "-V", "version", "help", "list", "ls", "ps", "status", "show", "info", "logs"),
+        *("-l", "describe", "current-context", "config-view", "metadata", "outdated", "why"),
         *(
             "log",
             "diff",
@@ -114,11 +114,15 @@ _LOOKING_WORDS = frozenset(
             "env",
             "get-url",
         ),
-        *("list-profiles", "whoami", "tree", "doctor", "inspect", "-N", "--collect-only", "--dry-run", "versions"),
-        *("--show-only", "search", "view", "dir", "root", "bin", "prefix", "wait", "ping", "health", "healthcheck"),
+        *("list-profiles", "whoami", "tree", "doctor", "inspect", "-N", "versions"),
+        *("search", "view", "dir", "root", "bin", "prefix", "wait", "ping", "health", "healthcheck"),
     )
 )
 """Subcommands and options with which any program only looks at something."""
+_LOOKING_WORD = re.compile(
+    r"--(?:dry-?run|help|no-run|collect-only|just-print|what-?if|preview|no-execute|show-only|list(?:-[a-z-]+)?)"
+    r"|(?:get(?!-dep)|list|describe|show)-[a-z-]+|--version\Z"
+)
 
 CHECK = "check"
 """The job of a target that may test, lint or check types."""
@@ -281,10 +285,25 @@ def is_looking(command: SimpleCommand) -> bool:
     """Whether a command only looks at something, or waits."""
     if posixpath.basename(command.program) in _LOOKING:
         return True
-    words = [word for word in command.arguments if word not in NOISE][:3]
+    words = [word for word in command.arguments if word not in NOISE]
     if command.tool == "git":
-        return _looks_with_git(words)
-    return any(word in _LOOKING_WORDS for word in words)
+        return _looks_with_git(words[:3])
+    if _first_verb(words) == "get":
+        return not _fetches_by_get(command)
+    return any(word in _LOOKING_WORDS or _LOOKING_WORD.fullmatch(word) for word in words[:3])
+
+
+def _first_verb(words: Sequence[str]) -> str:
+    """The first word that is no option nor the value of one."""
+    for before, word in zip(("", *words), words, strict=False):
+        if not word.startswith("-") and not (before.startswith("-") and "=" not in before):
+            return word
+    return ""
+
+
+def _fetches_by_get(command: SimpleCommand) -> bool:
+    """Whether `get` fetches packages: `go get` does, `kubectl get` and `helm get` look at something."""
+    return command.tool == "go"
 
 
 def _looks_with_git(words: Sequence[str]) -> bool:
@@ -304,6 +323,8 @@ def subcommand(command: SimpleCommand) -> str:
     """The word that says what the program is to do: `build` for `npm run build`; empty where there is none."""
     if command.tool in _WITHOUT_SUBCOMMANDS or command.is_anonymous or "/" in command.launched_program:
         return ""
+    if names := called_names(command):
+        return names[0]
     is_value = False
     for word in command.arguments[:5]:
         if word in ("run", "run-script", "exec", "--") and command.tool in NODE_PACKAGE_MANAGERS:
@@ -320,7 +341,7 @@ def subcommand(command: SimpleCommand) -> str:
 
 
 _FILE = re.compile(
-    r"[\w.-]+\.(?:py|js|ts|tsx|jsx|mjs|cjs|rb|go|rs|java|kt|ex|exs|c|cc|cpp|h|php|sh|sql|json|yaml|yml|toml)"
+    r"[\w.-]+\.(?:py|js|ts|tsx|jsx|mjs|cjs|rb|go|rs|java|kt|ex|exs|c|cc|cpp|h|php|sh|sql|json|yaml|yml|toml|jl|R|lua|dart)"
 )
 
 
@@ -341,7 +362,28 @@ def is_target(word: str) -> bool:
     )
 
 
+def called_names(command: SimpleCommand) -> list[str]:
+    """The functions that an argument with code calls: `testthat::test_dir` for `Rscript -e 'testthat::test_dir()'`."""
+    if command.tool in SHELLS:
+        return []
+    for before, word in zip(command.words, command.words[1:], strict=False):
+        if _CODE_OPTION.fullmatch(before) and ("(" in word or "=" not in word):
+            names = _LISP_CALL.findall(word) if word.startswith("(") else _CALL.findall(word)
+            return [name for name in names if name not in _NO_CALLS]
+    return []
+
+
+_TAKES_FILES = frozenset(("git", *_STEP_PROGRAMS, *LINTERS, *FORMATTERS, *TEST_RUNNERS, "sed", "tee", "rm"))
+"""Programs whose first argument may be a file that they do not run."""
+_CODE_OPTION = re.compile(r"-(?:e|c|r|batch)|--?(?:eval|expr|execute)|runner")
+_CALL = re.compile(r"[A-Za-z_][\w.:!?]*(?=\()|\b[A-Z]\w*(?:\.\w+)+")
+_LISP_CALL = re.compile(r"\(([A-Za-z][\w:./*!?-]*)")
+_NO_CALLS = frozenset(("if", "for", "while", "print", "println", "puts", "cat", "require", "library", "quit", "exit"))
+
+
 def _naming_words(command: SimpleCommand) -> list[str]:
+    if names := called_names(command):
+        return [command.tool, *names[:3]]
     words = [word for word in command.words[len(command.launcher) :] if not word.startswith(("-", "+"))]
     if not words:
         return []
@@ -355,6 +397,8 @@ def _naming_words(command: SimpleCommand) -> list[str]:
     if name in SHELLS or name.startswith("python") or name in ("node", "ruby", "perl", "php", "deno"):
         script = rest[0] if rest else ""
         return [posixpath.splitext(posixpath.basename(script))[0] or name, *rest[1:3]]
+    if rest and is_file_name(posixpath.basename(rest[0])) and name not in _TAKES_FILES:
+        return [name, *filter(None, re.split(r"[/.]", rest[0])), *rest[1:2]]
     if "/" in words[0]:
         name = posixpath.splitext(name)[0]
     most = 4 if name in TARGET_RUNNERS or name in ("docker", "git", "gcloud", "az") else 3

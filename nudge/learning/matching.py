@@ -84,6 +84,8 @@ def _program_match(cure: Cure, call: Call, failure: Failure, job: str, alike: fl
     is_same_job = same_job(job, cure.job)
     if cure.kind == LAUNCHER and cure.keeps_arguments and is_same_tool:
         return alike + 0.1 * (cure.subcommand == call.subcommand)
+    if cure.kind == RUNNER and cure.keeps_arguments and is_same_tool and alike >= _SAME:
+        return alike + 0.1 * is_same_job
     is_same_call = is_same_tool and cure.subcommand == call.subcommand
     if cure.kind == RUNNER and ((is_same_job and (is_same_tool or alike >= 0.9)) or (is_same_call and not cure.job)):
         return alike

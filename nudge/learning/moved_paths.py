@@ -17,6 +17,11 @@ _BEHIND_A_PATH = re.compile(r"::.*|(?<=\w)(?::\d+)+$|(?<=\w)\[[\d:,]+\]$|#L?\d+$
 _ENDS_A_PATH = re.compile(r"[=,@]|://|(?<=\w):(?=[\w.]+/)")
 
 
+def is_temporary(path: str, root: str | None) -> bool:
+    """Whether a path is in a directory for temporary files, and not in the clone, wherever that lies."""
+    return path.startswith(("/tmp/", "/var/tmp/")) and not (root is not None and path.startswith(f"{root}/"))
+
+
 def is_path(word: str) -> bool:
     return (
         ("/" in word or is_file_name(word))

@@ -39,40 +39,14 @@ _RUN_FROM_INDEX = frozenset(("npx", "pnpx", "bunx", "uvx", "pipx"))
 _LOCAL = re.compile(
     r"~.*|\.{1,2}(?:/.*)?(?:\[[\w,-]+\])?|\.\[[\w,.-]+\]|/.*|[\w./-]+\.(?:txt|toml|lock|whl|gem|tgz|deb|yml|yaml|in)"
 )
-_MANIFESTS = (
-    *("package.json", "pyproject.toml", "setup.cfg", "setup.py", "Gemfile", "Cargo.toml", "go.mod", "composer.json"),
-    *(
-        "mix.exs",
-        "Makefile",
-        "justfile",
-        "Taskfile.yml",
-        "Dockerfile",
-        "compose.yaml",
-        "docker-compose.yml",
-        ".mise.toml",
-    ),
-    *(
-        ".tool-versions",
-        "requirements.txt",
-        "requirements-dev.txt",
-        "tox.ini",
-        "noxfile.py",
-        "environment.yml",
-        "README.md",
-    ),
-    *(
-        ".gitmodules",
-        ".git/config",
-        ".npmrc",
-        ".npmrc.ci",
-        "pubspec.yaml",
-        "deno.json",
-        "Brewfile",
-        "rust-toolchain.toml",
-    ),
-    *("package-lock.json", "pnpm-lock.yaml", "yarn.lock", "uv.lock", "poetry.lock", "Gemfile.lock", "CONTRIBUTING.md"),
-    *("DESCRIPTION", "cpanfile", "opam", "project.clj", "build.gradle", "build.gradle.kts", "pom.xml", "apt.txt"),
+_FOLDERS = ("", ".github/workflows", ".circleci", ".ci", "ci", ".devcontainer", "requirements", "docs")
+"""Where the files lie that say what a repository is built with."""
+_UNREAD = re.compile(
+    r"\.env.*|.*\.(?:pem|key)"
+    r"|(?!(?:setup|noxfile|conanfile)\.py)[\w.-]+\.(?:py|jsx?|tsx?|[mc]js|rb|go|rs|java|kt|c|cc|cpp|h|hpp|php|swift)"
 )
+"""What is not the repository's, and its own code: that it imports a name does not say what may be fetched by it."""
+_MOST_FILES = 150
 _MAX_MANIFEST = 200_000
 
 
@@ -162,7 +136,19 @@ def is_named(name: str, root: str | None) -> bool:
     plain = re.split(r"[=<>~!\[]|(?<=.)@", name)[0]
     if os.path.exists(os.path.join(root, "node_modules", ".bin", plain)):
         return True
-    return any(_names(_manifest(os.path.join(root, file)), plain) for file in _MANIFESTS)
+    return any(_names(_manifest(path), plain) for path in _manifests(root))
+
+
+def _manifests(root: str) -> Iterator[str]:
+    yield os.path.join(root, ".gitmodules")
+    yield os.path.join(root, ".git", "config")
+    for folder in _FOLDERS:
+        directory = os.path.join(root, folder)
+        try:
+            names = sorted(os.listdir(directory))[:_MOST_FILES]
+        except OSError:
+            continue
+        yield from (os.path.join(directory, name) for name in names if not _UNREAD.fullmatch(name))
 
 
 def _names(text: str, name: str) -> bool:

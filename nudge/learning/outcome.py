@@ -15,7 +15,7 @@ from nudge import limits
 from nudge.learning.command import SimpleCommand
 from nudge.learning.failures import OWN_WORK, Failure, diagnose, has_failed_tests
 from nudge.learning.jobs import IDLE, is_file_name, is_looking, subcommand
-from nudge.learning.moved_paths import plain_path
+from nudge.learning.moved_paths import is_temporary, plain_path
 from nudge.learning.shell import parse_commands
 
 TYPE_CHECKING = False
@@ -71,7 +71,10 @@ class Call:
         words = self.command.words
         if not self.subcommand:
             return length
-        at = next((at for at in range(length, len(words)) if words[at] == self.subcommand), length - 1)
+        behind = range(length, len(words))
+        at = next((at for at in behind if words[at] == self.subcommand), None)
+        if at is None:  # the argument with the code that calls it
+            at = next((at for at in behind if self.subcommand in words[at]), length - 1)
         return at + 1
 
 
@@ -108,8 +111,10 @@ class Outcome:
         is_here = self.cwd is not None and os.path.isdir(self.cwd)
         for call in self.calls if is_here and self.exit_code != 0 else ():
             for word in call.command.words:
-                if _is_path(word, call) and not os.path.exists(
-                    os.path.join(str(self.cwd), call.directory, plain_path(word))
+                if (
+                    _is_path(word, call)
+                    and not is_temporary(word, self.root)
+                    and not os.path.exists(os.path.join(str(self.cwd), call.directory, plain_path(word)))
                 ):
                     yield str(word)
 
@@ -172,7 +177,7 @@ def _ends(text: str) -> str:
 
 
 def _is_path(word: Word, call: Call) -> bool:
-    if word.is_expanded or word.startswith(("-", "@", "http", "/tmp/", "/dev/")):
+    if word.is_expanded or word.startswith(("-", "@", "http", "/dev/")):
         return False
     return "/" in word or (is_file_name(word) and word != call.command.program)
 

@@ -11,6 +11,7 @@ from nudge.learning.cures import does_same, find_cure
 from nudge.learning.failures import CHANCE, OWN_WORK, likeness
 from nudge.learning.families import family_of
 from nudge.learning.jobs import START, is_looking, same_ecosystem, step_of
+from nudge.learning.moved_paths import is_temporary
 from nudge.security.secrets import REDACTED
 
 TYPE_CHECKING = False
@@ -49,6 +50,8 @@ class OpenFailure:
     is_after_edit: bool = False
     """Whether the session edited files shortly before it."""
     left: int = _SOON
+    repeats: list[OpenFailure] = field(default_factory=list)
+    """The earlier failures of the same call with the same error."""
 
 
 class Trail:
@@ -104,13 +107,17 @@ class Trail:
 
     def _resolve(self, outcome: Outcome, scripts: Mapping[str, str]) -> Iterator[Lesson]:
         for entry in list(reversed(self.open)):
+            if not any(entry is one for one in self.open):
+                continue  # repeated by one that is resolved
             if not outcome.succeeded and not family_of(entry.failure.family).is_proved_by_run:
                 continue
             found = _find(entry, outcome, scripts)
             if found is None:
                 continue
+            is_detour = _is_detour(entry, self.open[: self.open.index(entry)], found.worked)
             self.open.remove(entry)
-            if found.cure is not None:
+            if found.cure is not None and not is_detour:
+                self.open = [one for one in self.open if not any(one is repeated for repeated in entry.repeats)]
                 yield Lesson(found.cure, entry.outcome, outcome)
 
     def _note_success(self, outcome: Outcome) -> None:
@@ -130,15 +137,18 @@ class Trail:
     # Failure
 
     def _note_failure(self, outcome: Outcome, failure: Failure) -> None:
-        for entry, _ in list(self.repeats(outcome)):
-            self.open.remove(entry)  # what ran between them did not help
+        repeated = [entry for entry, _ in self.repeats(outcome)]
+        for entry in repeated:
+            entry.steps.clear()  # what ran between them did not help
         if failure.nature == CHANCE or REDACTED in outcome.line:
             return
         calls = tuple(call for call in about(outcome, failure) if not self.is_own_code(call, outcome, failure))
         if self._started and failure.family in ("connection", ""):
             return  # what the session started just now is not up yet
         if calls:
-            self.open.append(OpenFailure(outcome, failure, calls, is_after_edit=self._edited > 0))
+            entry = OpenFailure(outcome, failure, calls, is_after_edit=self._edited > 0)
+            entry.repeats = [one for earlier in repeated for one in (earlier, *earlier.repeats)]
+            self.open.append(entry)
 
     def is_own_code(self, call: Call, outcome: Outcome, failure: Failure) -> bool:
         """Whether a call runs code that the session wrote itself, so that its failure is its own."""
@@ -151,14 +161,14 @@ class Trail:
             return command.is_anonymous and failure.nature == OWN_WORK
         script = next((str(word) for word in command.words[-len(call.words) :] if "/" in word or "." in word), "")
         path = posixpath.normpath(posixpath.join(outcome.cwd or "", call.directory, script))
-        return script.startswith(("/tmp/", "/var/tmp/")) or (path in self.written or script in self.written)
+        return is_temporary(script, outcome.root) or path in self.written or script in self.written
 
     def _note_writes(self, outcome: Outcome) -> None:
         for command in outcome.commands:
             for path in command.outputs:
                 if not path.isdigit() and not path.startswith("/dev/"):
                     self.written.add(str(path))
-                    if not path.startswith("/tmp/"):
+                    if not is_temporary(path, outcome.root):
                         self.note_edit()
             is_git_edit = command.tool == "git" and not is_looking(command) and command.arguments[0] in _EDITING_GIT
             in_place = command.tool in ("sed", "perl") and any(word.startswith("-i") for word in command.arguments)
@@ -169,11 +179,12 @@ class Trail:
 @dataclass(frozen=True, slots=True)
 class _Found:
     cure: Cure | None
+    worked: Call
 
 
 def _find(entry: OpenFailure, outcome: Outcome, scripts: Mapping[str, str]) -> _Found | None:
     """The cure in a success, if it does what failed."""
-    is_met = False
+    met: Call | None = None
     for worked in outcome.worked[:4]:
         for failed in entry.calls:
             attempt = Attempt(
@@ -186,9 +197,22 @@ def _find(entry: OpenFailure, outcome: Outcome, scripts: Mapping[str, str]) -> _
             if cure is not None and outcome.printed and not (outcome.ran_tests or cure.kind in (LAUNCHER, RUNNER)):
                 continue  # that it failed in another way is no proof
             if cure is not None:
-                return _Found(cure)
-            is_met = is_met or (failed.words == worked.words and outcome.succeeded)
-    return _Found(None) if is_met else None
+                return _Found(cure, worked)
+            if met is None and failed.words == worked.words and outcome.succeeded:
+                met = worked
+    return _Found(None, met) if met is not None else None
+
+
+def _is_detour(entry: OpenFailure, before: list[OpenFailure], worked: Call) -> bool:
+    """Whether a failure came of words that were only tried after an earlier one, and given up again."""
+    failed, kept = entry.calls[0], _typed(worked)
+    added = [_typed(failed) - _typed(call) for earlier in before for call in earlier.calls if _is_same(call, failed)]
+    return any(words and not words & kept for words in added)
+
+
+def _typed(call: Call) -> set[str]:
+    """Its words and variables."""
+    return {*call.words, *(f"{name}={value}" for name, value in call.variables.items())}
 
 
 def _starts(call: Call) -> bool:
@@ -206,8 +230,8 @@ def about(outcome: Outcome, failure: Failure) -> tuple[Call, ...]:
 
 
 def _is_same_call(entry: OpenFailure, outcome: Outcome) -> bool:
-    return any(
-        call.tool == failed.tool and call.subcommand == failed.subcommand
-        for call in outcome.calls
-        for failed in entry.calls
-    )
+    return any(_is_same(call, failed) for call in outcome.calls for failed in entry.calls)
+
+
+def _is_same(one: Call, other: Call) -> bool:
+    return one.tool == other.tool and one.subcommand == other.subcommand

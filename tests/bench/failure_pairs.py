@@ -26,8 +26,10 @@ from tests.bench.report import Row
 from tests.harness import Machine
 
 DATA = Path(__file__).parent / "data"
-OPEN, OWN, DEVELOPED = "failure_pairs.jsonl", "own_failure_pairs.jsonl", "dev_failure_pairs.jsonl"
-"""The sets: given, of this project, and the one that the rules were compared with while they were written."""
+OPEN, OWN = "failure_pairs.jsonl", "own_failure_pairs.jsonl"
+DEVELOPED = ("dev_failure_pairs.jsonl", "dev2_failure_pairs.jsonl")
+"""The sets: given, of this project, and those that the rules were compared with while they were written. Before a rule
+was changed for the second of these, 65 % of it were answered, and 5.7 % of its cases were wrong or false."""
 ANSWERED = {OPEN: 85.0, OWN: 70.0}  # % of the cases with an answer, at least
 WRONG = 3.0  # % of all cases
 TOKENS = 60.0  # of the longest line
@@ -251,7 +253,7 @@ def _print(verdicts: Iterable[Verdict], *, only: str | None) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.failure_pairs")
-    parser.add_argument("--set", default=OPEN, help=f"{OPEN}, {OWN} or {DEVELOPED}")
+    parser.add_argument("--set", default=OPEN, help=", ".join((OPEN, OWN, *DEVELOPED)))
     parser.add_argument("--verbose", action="store_true", help="print what is told in each case")
     parser.add_argument("--only", metavar="TEXT", help="print the cases whose id has this text")
     options = parser.parse_args()
