@@ -35,7 +35,8 @@ from nudge.learning.facts import Changes, Facts
 from nudge.learning.failures import has_findings
 from nudge.learning.outcome import analyse
 from nudge.storage.database import Database
-from nudge.telling.ledger import IDENTITY, Line, count_told_sessions
+from nudge.telling.ledger import Line, count_told_sessions
+from nudge.telling.use import IDENTITY
 from nudge.usecases.app import App, with_loop_turns
 from nudge.usecases.call import Call, InContext, Params, Project, ProjectName, Result, Text
 from nudge.usecases.freshness import digest_files, named_paths

@@ -272,6 +272,12 @@ _PINNED_NOTES = (
 )
 
 
+_UNUSED_LINES = (
+    # Why a line can no longer be used: the session had done what it says before, or another line that says it was used.
+    "ALTER TABLE told ADD COLUMN unused TEXT",
+)
+
+
 _OPERATORS = (";", "&", "|", "\n", "(", ")")
 _FACT_KEY = "project = ? AND kind = ? AND subject = ? AND answer = ? AND session_id = ?"
 
@@ -310,7 +316,7 @@ def _is_whole_command(text: str, line: str) -> bool | None:
 MIGRATIONS: tuple[Migration, ...] = (
     *(_HISTORY, _MEMORIES, _FACTS, _LEDGER, _JOURNAL, _LINES_OF_PROJECTS),
     *(_KEPT_KINDS, _PASSAGES, _index_passages, _FACT_DETAILS, _keep_facts_that_ran),
-    *(_NOTE_FILES, _index_files, _PINNED_NOTES),
+    *(_NOTE_FILES, _index_files, _PINNED_NOTES, _UNUSED_LINES),
 )
 LATEST = len(MIGRATIONS)
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from nudge import limits
 from nudge.memories.attempts import Attempt, ObservedOutcome
-from nudge.telling.ledger import HEADER, IDENTITY, Line
+from nudge.telling.ledger import HEADER, Line
+from nudge.telling.use import IDENTITY
 from nudge.telling.wording import RESOLVE_OR_ABANDON, expectation_text
 from nudge.text import quote
 

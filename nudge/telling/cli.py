@@ -24,7 +24,6 @@ from nudge.errors import NotFound
 from nudge.text import escape
 
 _NOTHING_TOLD = "no agent was told anything here yet"
-_WEEK_BAR = 30  # columns of the week with the most lines
 
 
 # inject
@@ -120,8 +119,8 @@ def list_told_lines(
     never: str | None,
     allow: str | None,
 ) -> int:
-    """Prints each line that an agent was told, why, and whether the agent used it afterwards: ran its command, fetched
-    its id or opened its file."""
+    """Prints each line that an agent was told, why, and whether the agent used it: ran its command, fetched its id or
+    opened its file after it was told, and not before."""
     console = invocation.console
     if (line := never or allow) is not None:
         where = project_params(resolve_project(project, all_projects))
@@ -141,11 +140,14 @@ def list_told_lines(
     return EXIT_OK
 
 
+_UNUSED = {"before": "not used: done before it was told", "repeated": "not used: another line that says the same was"}
+
+
 def _told_lines(styler: Styler, lines: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Yield two lines for each line that was told: when, why and whether it was used; then its text."""
     for line in lines:
         used = f"used {result_lines.time_ago(line['used_at'])}" if line["used_at"] else "not used"
-        state = "not told (shadow)" if line["is_shadow"] else used
+        state = "not told (shadow)" if line["is_shadow"] else _UNUSED.get(line["unused"], used)
         head = f"{line['id']}  {result_lines.time_ago(line['timestamp'])}  on {line['moment']}  {state}  {line['name']}"
         yield styler.paint("dim", escape(f"{head}: {line['reason']}"))
         yield f"  {escape(line['text'])}"
@@ -153,10 +155,13 @@ def _told_lines(styler: Styler, lines: Sequence[dict[str, Any]]) -> Iterator[str
 
 # stats
 
+_STATS_HEADING = ("week", "moment", "told", "used", "in vain", "met again", "answered", "spared")
+_SHADOW_HEADING = ("withheld", "done anyway", "met again", "spared")
 _STATS_LEGEND = (
-    "told: lines that agents read; used: followed up by the agent; repeated: known failures met again; "
-    "spared: failures told at the start and not met"
+    "told = used + in vain; used: done after it was told, and not before; met again: failures known by then; "
+    "answered: of them, those told what works; spared: told at the start and not met"
 )
+_SHADOW_LEGEND = "shadow, the right half: sessions that were told nothing, and what they did without it"
 
 
 @verb(
@@ -165,14 +170,14 @@ _STATS_LEGEND = (
     "nudge stats --all-repos",
     "nudge stats --json",
     group=TELLING,
-    summary="show by week how many lines were told and used",
+    summary="show by week what was told, used and told in vain",
     operations=("nudge.stats",),
 )
 @project_options
 def stats(invocation: Invocation, project: str | None, all_projects: bool) -> int:
-    """Prints for each week the lines that were told and used, the known failures that were repeated, and the failures
-    that a line at the start spared. With NUDGE_TELL=shadow:20%, also compares sessions that were told with sessions
-    that were not."""
+    """Prints for each week, and each kind of moment in it: the lines that were told, used and told in vain, and the
+    known failures that were met again, answered and spared. With NUDGE_TELL=shadow:20%, the same counts of the sessions
+    that were told nothing stand beside them, and both are compared."""
     console = invocation.console
     result = invocation.client().call("nudge.stats", project_params(resolve_project(project, all_projects)))
     console.result(result, _stats_lines(console.styler, result))
@@ -182,22 +187,49 @@ def stats(invocation: Invocation, project: str | None, all_projects: bool) -> in
 
 
 def _stats_lines(styler: Styler, result: dict[str, Any]) -> Iterator[str]:
-    """Yield a line for each week and what its counts mean; then, if some sessions were told nothing, a comparison with
+    """Yield a table of the weeks and what its counts mean; then, if some sessions were told nothing, a comparison with
     those that were told."""
-    yield from _week_lines(result["weeks"])
-    if result["weeks"]:
+    weeks = result["weeks"]
+    if weeks:
+        has_shadow = any(week["shadow"] for week in weeks)
+        heading = (*_STATS_HEADING, *(("|", *_SHADOW_HEADING) if has_shadow else ()))
+        rows = [heading, *(row for week in weeks for row in _week_rows(week, has_shadow=has_shadow))]
+        for number, cells in enumerate(_align_numbers(rows)):
+            line = "  ".join(cells).rstrip()
+            yield styler.paint("bold", line) if number == 0 else line
         yield styler.paint("dim", _STATS_LEGEND)
+        if has_shadow:
+            yield styler.paint("dim", _SHADOW_LEGEND)
     yield from _comparison_lines(result["comparison"])
 
 
-def _week_lines(weeks: Sequence[dict[str, Any]]) -> Iterator[str]:
-    most = max((week["told"] for week in weeks), default=0) or 1
-    for week in weeks:
-        day = time.strftime("%Y-%m-%d", time.gmtime(week["week"]))
-        bar = "#" * round(_WEEK_BAR * week["used"] / most)
-        bar += "-" * (round(_WEEK_BAR * week["told"] / most) - len(bar))
-        counts = f"told {week['told']}, used {week['used']}, repeated {week['repeated']}, spared {week['spared']}"
-        yield f"{day}  {bar:<{_WEEK_BAR}}  {counts}"
+def _week_rows(week: dict[str, Any], *, has_shadow: bool) -> Iterator[tuple[str, ...]]:
+    """Yield the row of a week, and one for each kind of moment in it."""
+    day = time.strftime("%Y-%m-%d", time.gmtime(week["week"]))
+    shadow = week["shadow"] or {"moments": []}
+    moments = {row["moment"]: row for row in week["moments"]}
+    withheld = {row["moment"]: row for row in shadow["moments"]}
+    sides = [("all", week, shadow), *((name, moments.get(name, {}), withheld.get(name, {})) for name in _MOMENTS)]
+    for name, told, other in sides:
+        if name == "all" or told or other:
+            counts = [
+                str(told.get(count, 0)) for count in ("told", "used", "in_vain", "met_again", "answered", "spared")
+            ]
+            of_shadow = [str(other.get(count, 0)) for count in ("told", "used", "met_again", "spared")]
+            yield (day if name == "all" else "", name, *counts, *(("|", *of_shadow) if has_shadow else ()))
+
+
+_MOMENTS = ("start", "failure", "prompt", "file", "attempt")
+
+
+def _align_numbers(rows: Sequence[Sequence[str]]) -> Iterator[list[str]]:
+    """Yield the rows with their columns padded; numbers, behind the first two columns, to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield [
+            cell.ljust(width) if at < 2 else cell.rjust(width)
+            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
 
 
 def _comparison_lines(comparison: dict[str, Any] | None) -> Iterator[str]:

@@ -14,7 +14,8 @@ from nudge import limits
 from nudge.clock import ago
 from nudge.history.event import UNKNOWN_CLIENT, client_label, placeholders
 from nudge.history.observations import FILE_CHANGES
-from nudge.telling.ledger import EDIT, FILE, Line
+from nudge.telling.ledger import EDIT, Line
+from nudge.telling.use import FILE
 from nudge.text import quote_name
 
 TYPE_CHECKING = False

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from nudge import limits
@@ -56,7 +57,7 @@ async def answer(
     edited = app.edits.observe(event, app.now())
     _load_edits_once(app, database)
     failure = await tell(app, database, event, ledger.FAILURE, [line] if line is not None else [], call)
-    app.in_background(_mark_used(app, database, session, [event]))
+    app.in_background(_settle(app, database, session, [event]))
     if failure is not None:
         app.in_background(_process_answered_failure(app, database, event, observation_id, context, changes))
         return failure
@@ -112,7 +113,7 @@ async def learn_from(app: App, database: Database, recorded: Sequence[tuple[Mapp
         if event["type"] == "session_end":
             app.activity.forget(str(event["session_id"]))
     for session, events in by_session.items():
-        await _mark_used(app, database, session, [event for event, _ in events])
+        await _settle(app, database, session, [event for event, _ in events], are_late=True)
     for session in await database.read(lambda connection: _sessions_with_attempts(connection, list(by_session))):
         for event, observation_id in by_session[session]:
             await _observe_outcome(app, database, event, observation_id, can_tell=False)
@@ -166,10 +167,10 @@ async def _record_lines(
     is_shadow: bool,
 ) -> None:
     """Record lines in the ledger. Runs in the background: a commit waits for the disk, and a hook must not."""
-    rows = await database.write(
+    stored = await database.write(
         lambda connection: ledger.store(connection, session, project, app.now(), moment, lines, is_shadow=is_shadow)
     )
-    app.ledger.add_rows(session, rows, lines)
+    app.ledger.add_lines(session, stored)
 
 
 async def session_ledger(app: App, database: Database, session: str) -> Ledger:
@@ -195,11 +196,14 @@ async def _load_banned(app: App, database: Database) -> None:
         app.ledger.banned = banned if app.ledger.banned is None else app.ledger.banned
 
 
-async def _mark_used(app: App, database: Database, session: str, events: Sequence[Mapping[str, Any]]) -> None:
-    """Mark the lines in the ledger that these events of a session use."""
+async def _settle(
+    app: App, database: Database, session: str, events: Sequence[Mapping[str, Any]], *, are_late: bool = False
+) -> None:
+    """Store which lines of the ledger these events of a session use."""
     app_ledger = await session_ledger(app, database, session)
-    if used := [row_id for event in events for row_id in app_ledger.take_used(session, event)]:
-        await database.write(lambda connection: ledger.mark_used(connection, used, app.now()))
+    for event in events:
+        if settled := app_ledger.settle(session, event, is_late=are_late):
+            await database.write(partial(ledger.settle, settled=settled, timestamp=app.now()))
 
 
 # A prompt, a file

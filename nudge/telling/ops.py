@@ -25,7 +25,7 @@ from nudge.memories.explain import NoteExplanation
 from nudge.memories.note import Note, parse_id
 from nudge.memories.ranking import Factors, score
 from nudge.memories.store import get_many
-from nudge.telling import ledger, start
+from nudge.telling import ledger, report, start
 from nudge.telling.comparison import compare
 from nudge.telling.prompt_notes import fitting_lines, lines_about
 from nudge.telling.start import Digest
@@ -186,7 +186,7 @@ async def store_injection(
     """Store what was injected for the session's trace and the ledger, in a shadow session for the ledger only.
     `event_id` makes it idempotent: a hook that built the digest itself reports it later through the spool."""
 
-    def write(connection: sqlite3.Connection) -> list[int]:
+    def write(connection: sqlite3.Connection) -> list[ledger.StoredLine]:
         if event_id is not None and not store.add_event_id(connection, event_id, int(timestamp)):
             return []
         if not injected.is_shadow:
@@ -199,12 +199,12 @@ async def store_injection(
             ledger.START,
             injected.lines,
             is_shadow=injected.is_shadow,
+            is_late=event_id is not None,
         )
 
     if app.history is not None:
         app.confirm_role()
-        if rows := await app.history.write(write):
-            app.ledger.add_rows(session_id, rows, injected.lines)
+        app.ledger.add_lines(session_id, await app.history.write(write))
 
 
 async def _build(app: App, params: Inject, call: Call) -> Digest:
@@ -275,8 +275,10 @@ class Stats(InContext):
 
 
 class StatsResult(Result):
-    """`repeated`: failures that were known and met again. `spared`: facts told at a start whose command was
-    run, in sessions that did not meet the failure.
+    """For each week with any, and in `moments` for each kind of moment in it: lines that were `told`, those of them
+    that were `used` and those told `in_vain`; failures that were known and `met_again`, and those of them that were
+    `answered`; failures that a line at the start `spared`. `shadow` has the same counts for the sessions that were told
+    nothing, as if they had been.
     `comparison` has failures and commands of a session as `mean`, `low` and `high`, for the sessions that were `told`,
     for those in the `shadow`, and the `difference` between them; without two sessions there is no interval."""
 
@@ -301,7 +303,7 @@ async def list_told_lines(app: App, params: ListToldLines, call: Call) -> Any:
 
     def read(connection: sqlite3.Connection) -> dict[str, Any]:
         project, hidden = _scope(connection, params, visible)
-        rows = ledger.latest(connection, project, hidden, params.limit)
+        rows = report.latest(connection, project, hidden, params.limit)
         projects.Names(connection).show(rows)
         banned = ledger.load_banned(connection)
         never = {name for where, name in banned if (where == project if project is not None else where not in hidden)}
@@ -359,10 +361,10 @@ async def stats(app: App, params: Stats, call: Call) -> Any:
 
     def read(connection: sqlite3.Connection) -> dict[str, Any]:
         project, hidden = _scope(connection, params, visible)
-        weeks = ledger.weeks(connection, project, hidden, app.now())
+        weeks = report.weeks(connection, project, hidden, app.now())
         since = app.now() - DAY * _compared_days(app)
         regular, shadow = (
-            ledger.shadow_counts(connection, project, hidden, since, is_shadow=side) for side in (False, True)
+            report.shadow_counts(connection, project, hidden, since, is_shadow=side) for side in (False, True)
         )
         return {"weeks": weeks, "comparison": compare(regular, shadow) if regular and shadow else None}
 

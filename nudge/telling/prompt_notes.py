@@ -14,8 +14,9 @@ from nudge.memories.attempts import DOMAINS, LESSON
 from nudge.memories.note import ATTEMPT, GLOBAL, Note
 from nudge.memories.store import NoteFilter, SqlConnection, find_winners
 from nudge.passages import split_passages
-from nudge.telling.ledger import HEADER, IDENTITY, Line
+from nudge.telling.ledger import HEADER, Line
 from nudge.telling.prompt import Part, parse_prompt, relevance, search_words
+from nudge.telling.use import IDENTITY
 from nudge.telling.wording import short_name
 from nudge.text import quote, quote_name, quote_titled
 from nudge.words import content_words, split_words, stem

@@ -14,7 +14,8 @@ from nudge.history.event import client_label
 from nudge.learning.cure import PATH
 from nudge.scoring import half_life
 from nudge.telling.hint_selection import GUESSED, SCANNED
-from nudge.telling.ledger import COMMAND, FILE, IDENTITY, Line
+from nudge.telling.ledger import Line
+from nudge.telling.use import COMMAND, FILE, IDENTITY
 from nudge.text import cut_at_sentence, quote, quote_lines, quote_name, quote_titled, single_line
 
 TYPE_CHECKING = False
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from nudge.history.sessions import Place, SessionRow
     from nudge.learning.broken_tests import BrokenTest
     from nudge.learning.fact import Fact
-    from nudge.telling.ledger import Uses
+    from nudge.telling.use import Uses
 
 _SOURCE_LINE = re.compile(r"[\w.@+~/-]+:\d+")  # what scan sets as a reason: `Makefile:3`
 

@@ -13,7 +13,7 @@ _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _SPAN = re.compile(r"`([^`\n]+)`")
 _LINK = re.compile(r"\]\(([^)\s]+)\)|src=\"([^\"]+)\"")
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
-_MOMENT = re.compile(r"(\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d(\.\d{6}Z)?|\d{4}-\d\d-\d\d \d\d:\d\d")
+_MOMENT = re.compile(r"(\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d(\.\d{6}Z)?|\d{4}-\d\d-\d\d( \d\d:\d\d)?")
 
 
 @dataclass(frozen=True)

@@ -272,7 +272,7 @@ def invisible_characters(life: Life) -> None:
     first = life.agent(
         "day-2-odd",
         life.shop,
-        bash("printf odd\u202e-command; false \u200b\u2067"),
+        bash("make odd\u202e-target \u200b\u2067"),
         write(file, "odd"),
         tool("memory_store", title="An odd\u202e note", content="odd \u200bwords\U000e0041", tags=["pinned"]),
     )

@@ -123,16 +123,43 @@ def test_facts_are_forgotten(nudge: Nudge, server: Server) -> None:
 # stats
 
 
-def test_stats_explain_their_counts(nudge: Nudge, server: Server) -> None:
-    """Below the weeks one line says what each count means; without a week there is nothing to explain."""
-    week = {"week": 0, "told": 4, "used": 2, "repeated": 1, "spared": 1}
+def _counts(told: int, used: int, met: int, answered: int, spared: int) -> dict[str, int]:
+    counts = {"told": told, "used": used, "in_vain": told - used}
+    return {**counts, "met_again": met, "answered": answered, "spared": spared}
+
+
+def test_stats_are_a_table_that_explains_its_counts(nudge: Nudge, server: Server) -> None:
+    """A row for each week and one for each kind of moment in it, with what was told in vain beside the rest; without a
+    week there is nothing to explain."""
+    moments = [
+        {"moment": "start", **_counts(10, 1, 0, 0, 1)},
+        {"moment": "failure", **_counts(2, 1, 3, 2, 0)},
+    ]
+    week = {"week": 0, **_counts(12, 2, 3, 2, 1), "moments": moments, "shadow": None}
     server.answers["nudge.stats"] = {"weeks": [week], "comparison": None}
-    counts, legend = nudge("stats", "--all-repos").out.splitlines()
-    assert counts.endswith("told 4, used 2, repeated 1, spared 1")
-    assert all(f"{name}: " in legend for name in ("told", "used", "repeated", "spared"))
-    assert "\x1b[2mtold: " in nudge.on(Terminal(), "stats", "--all-repos").out
+    *table, legend = nudge("stats", "--all-repos").out.splitlines()
+    assert table == [
+        "week        moment   told  used  in vain  met again  answered  spared",
+        "1970-01-01  all        12     2       10          3         2       1",
+        "            start      10     1        9          0         0       1",
+        "            failure     2     1        1          3         2       0",
+    ]
+    assert all(f"{name}: " in legend for name in ("used", "met again", "answered", "spared"))
+    assert "\x1b[2mtold = " in nudge.on(Terminal(), "stats", "--all-repos").out
     server.answers["nudge.stats"] = {"weeks": [], "comparison": None}
     assert nudge("stats", "--all-repos").out == ""
+
+
+def test_stats_have_the_shadow_beside_them(nudge: Nudge, server: Server) -> None:
+    """What was withheld and done all the same, in the same rows; a kind of moment that only the shadow has gets one."""
+    withheld = {**_counts(4, 3, 2, 0, 1), "moments": [{"moment": "prompt", **_counts(4, 3, 0, 0, 0)}]}
+    week = {"week": 0, **_counts(0, 0, 0, 0, 0), "moments": [], "shadow": withheld}
+    server.answers["nudge.stats"] = {"weeks": [week], "comparison": None}
+    heading, whole, prompt, _, legend = nudge("stats", "--all-repos").out.splitlines()
+    assert heading.partition("|")[2].split() == ["withheld", "done", "anyway", "met", "again", "spared"]
+    assert whole.partition("|")[2].split() == ["4", "3", "2", "1"]
+    assert prompt.split()[0] == "prompt" and prompt.partition("|")[2].split() == ["4", "3", "0", "0"]
+    assert "told nothing" in legend
 
 
 # replay

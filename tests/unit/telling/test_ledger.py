@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -11,8 +11,12 @@ from nudge.history import store
 from nudge.history.purge import Conditions, purge_observations
 from nudge.storage import migrations
 from nudge.storage.sqlite import match_texts
-from nudge.telling import ledger
-from nudge.telling.ledger import COMMAND, FILE, IDENTITY, Ledger, Line
+from nudge.telling import ledger, report
+from nudge.telling.ledger import Ledger, Line, Settled, StoredLine
+from nudge.telling.use import COMMAND, FILE, IDENTITY, find_use, runs
+
+if TYPE_CHECKING:
+    from nudge.telling.use import Uses
 
 NOW = 1_800_000_000.0
 FAILED = "Exit code 1\nFAILED tests/test_io.py::test_links - AssertionError"
@@ -60,10 +64,79 @@ def connection() -> sqlite3.Connection:
 )
 def test_what_shows_that_a_line_was_used(event: dict[str, Any], is_use: bool) -> None:
     """Its command run, its id fetched, its file opened; once. A command that failed was no help, unless tests did."""
+    assert (find_use(event, LINE.uses) is not None) == is_use
     known = Ledger()
-    known.add_rows("s1", [7], [LINE])
-    assert known.take_used("s1", event) == ([7] if is_use else [])
-    assert known.take_used("s1", event) == []
+    known.add_lines("s1", [StoredLine(7, int(NOW), ledger.START, LINE.name, LINE.uses, is_open=True)])
+    assert known.settle("s1", event) == Settled([7] if is_use else [])
+    assert not known.settle("s1", event)
+
+
+@pytest.mark.parametrize(
+    ("line", "told", "is_run"),
+    [
+        ("timeout 60 uv run pytest tests/a.py", "uv run pytest", True),
+        ("cd web && npm ci && npm test -- --watch", "npm test", True),
+        ("cd web && CI=1 npm test", "cd web && npm test", True),
+        ("cd api && npm test", "cd web && npm test", False),
+        ("npm test", "CI=1 npm test", False),
+        ("CI=1 npm test", "CI=1 npm test", True),
+        ("echo uv run pytest", "uv run pytest", False),
+        ("grep -rn uv run pytest .", "uv run pytest", False),
+        ('git commit -m "uv run pytest"', "uv run pytest", False),
+        ("uv run pytest || true", "uv run pytest", False),
+        ("pytest || uv run pytest", "uv run pytest", False),
+        ("git log --oneline -5", "git log --oneline", True),
+        ("anything", "", False),
+    ],
+)
+def test_what_runs_a_command_that_was_told(line: str, told: str, is_run: bool) -> None:
+    """The command itself, with its variables, alone or through another program; not its words in another command, and
+    not where the line works whether it does or not."""
+    assert runs(line, told) is is_run
+
+
+def _stored(number: int, moment: str, timestamp: float = NOW, uses: Uses = LINE.uses) -> StoredLine:
+    return StoredLine(number, int(timestamp), moment, f"line {number}", uses, is_open=True)
+
+
+def test_one_act_is_one_use() -> None:
+    """It counts for the line that was told last, and of the lines of one text for the first; an act that does what two
+    lines say differently is a use of both."""
+    known = Ledger()
+    known.add_lines("s1", [_stored(1, ledger.START), _stored(2, ledger.START), _stored(3, ledger.PROMPT, NOW + 1)])
+    known.add_lines("s1", [_stored(4, ledger.PROMPT, NOW + 1)])
+    event = {"type": "command", "content": "uv run pytest", "timestamp": NOW + 2}
+    assert known.settle("s1", event) == Settled([3], dict.fromkeys((1, 2, 4), ledger.REPEATED))
+    assert not known.settle("s1", event)
+    known.add_lines("s2", [_stored(5, ledger.START), _stored(6, ledger.START, uses=((COMMAND, "ruff check"),))])
+    both = {"type": "command", "content": "ruff check && uv run pytest", "timestamp": NOW}
+    assert known.settle("s2", both) == Settled([5, 6])
+
+
+def test_an_event_that_comes_late_may_be_older_than_the_line() -> None:
+    """An event of the spool counts by its time: what was done before a line was told is not a use of it."""
+    known = Ledger()
+    known.add_lines("s1", [_stored(1, ledger.START, NOW), _stored(2, ledger.START, NOW)])
+    event = {"type": "command", "content": "uv run pytest", "timestamp": NOW - 5}
+    assert known.settle("s1", event, is_late=True) == Settled([], {1: ledger.BEFORE, 2: ledger.BEFORE})
+    known.add_lines("s1", [_stored(3, ledger.START, NOW)])
+    assert known.settle("s1", {**event, "timestamp": NOW + 5}, is_late=True) == Settled([3])
+
+
+@pytest.mark.parametrize(
+    ("done", "used_at", "unused"), [(NOW - 5, None, ledger.BEFORE), (NOW + 5, NOW + 5, None), (None, None, None)]
+)
+def test_a_start_that_is_stored_late_counts_what_came_after_it(
+    connection: sqlite3.Connection, done: float | None, used_at: float | None, unused: str | None
+) -> None:
+    """A hook without a server tells at once, and the spool brings the lines after other events of the session."""
+    if done is not None:
+        event = {"event_id": "e", "session_id": "s1", "type": "command", "content": "uv run pytest"}
+        store.insert_event(connection, {**event, "timestamp": int(done)})
+    (line,) = ledger.store(connection, "s1", "api", NOW, ledger.START, [LINE], is_shadow=False, is_late=True)
+    assert connection.execute("SELECT used_at, unused FROM told").fetchall() == [(used_at, unused)]
+    assert line.is_open is (done is None)
+    assert ledger.load_session(connection, "s1") == [line]
 
 
 def test_a_line_is_claimed_once_in_a_session_and_never_when_banned() -> None:
@@ -87,18 +160,18 @@ def test_lines_told_often_and_never_used_are_known(connection: sqlite3.Connectio
         rows = ledger.store(connection, f"s{number}", "api", NOW + number, ledger.START, [LINE], is_shadow=False)
     assert ledger.never_used(connection, "api", [LINE.name]) == {LINE.name}
     assert ledger.never_used(connection, "shop", [LINE.name]) == set()
-    ledger.mark_used(connection, rows, NOW)
+    ledger.settle(connection, Settled([row.id for row in rows]), NOW)
     assert ledger.never_used(connection, "api", [LINE.name]) == set()
 
 
 @pytest.mark.parametrize(
     ("met", "expected"),
     [
-        ((), {"repeated": 0, "spared": 1}),
-        ((LINE,), {"repeated": 1, "spared": 0}),
-        ((Line("fact python", "fact", "text", "known", LINE.uses),), {"repeated": 1, "spared": 0}),
-        ((Line("fact ruff", "fact", "text", "known", ((COMMAND, "uvx ruff"),)),), {"repeated": 1, "spared": 1}),
-        ((Line("test a::b", "test", "text", "known"),), {"repeated": 0, "spared": 1}),
+        ((), {"met_again": 0, "spared": 1}),
+        ((LINE,), {"met_again": 1, "spared": 0}),
+        ((Line("fact python", "fact", "text", "known", LINE.uses),), {"met_again": 1, "spared": 0}),
+        ((Line("fact ruff", "fact", "text", "known", ((COMMAND, "uvx ruff"),)),), {"met_again": 1, "spared": 1}),
+        ((Line("test a::b", "test", "text", "known"),), {"met_again": 0, "spared": 1}),
     ],
 )
 def test_a_failure_that_was_met_is_not_spared(
@@ -106,11 +179,10 @@ def test_a_failure_that_was_met_is_not_spared(
 ) -> None:
     """A fact of the start that was used spares its failure, unless the session met it, under whichever of the facts
     with that answer. A test that fails again is no failure that a fact could spare."""
-    ledger.mark_used(
-        connection, ledger.store(connection, "s1", "api", NOW, ledger.START, [LINE], is_shadow=False), NOW + 2
-    )
+    (told,) = ledger.store(connection, "s1", "api", NOW, ledger.START, [LINE], is_shadow=False)
+    ledger.settle(connection, Settled([told.id]), NOW + 2)
     ledger.store(connection, "s1", "api", NOW + 1, ledger.FAILURE, met, is_shadow=False)
-    (week,) = ledger.weeks(connection, None, (), NOW)
+    (week,) = report.weeks(connection, None, (), NOW)
     assert {name: week[name] for name in expected} == expected
 
 
@@ -173,8 +245,8 @@ def test_sessions_that_may_have_lost_commands_are_not_compared(connection: sqlit
         event = {"event_id": name, "session_id": name, "type": "command", "content": "ls", "timestamp": int(timestamp)}
         store.insert_event(connection, event)
         ledger.store_side(connection, name, True, timestamp)
-    assert ledger.shadow_counts(connection, None, (), NOW - 200, is_shadow=True) == [(0, 1), (0, 1)]
-    assert ledger.shadow_counts(connection, None, (), NOW - 50, is_shadow=True) == [(0, 1)]
+    assert report.shadow_counts(connection, None, (), NOW - 200, is_shadow=True) == [(0, 1), (0, 1)]
+    assert report.shadow_counts(connection, None, (), NOW - 50, is_shadow=True) == [(0, 1)]
 
 
 def test_a_purge_deletes_what_was_told_of_it(connection: sqlite3.Connection) -> None:
