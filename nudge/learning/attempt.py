@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from nudge.learning.comparison import has_same_subcommand
 from nudge.learning.failures import SURROUNDINGS
 from nudge.learning.families import Family, family_of
-from nudge.learning.jobs import is_looking, job_of, step_of
+from nudge.learning.jobs import START, is_looking, job_of, step_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +31,8 @@ class Step:
 
     @property
     def kind(self) -> str:
-        return step_of(self.call.command)
+        command = self.call.command
+        return START if command.followed_by == "&" else step_of(command)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,8 @@ class Attempt:
     steps: Sequence[Step]
     is_edited: bool
     is_after_edit: bool
+    is_repeated: bool
+    """Whether the session failed so more than once."""
     scripts: Mapping[str, str]
     worked: Call
     """The call that is compared with it."""

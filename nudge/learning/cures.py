@@ -246,8 +246,8 @@ def _launcher(attempt: Attempt) -> Cure | None:
         end = max(worked.command.head_length, worked.head_length)
         return _command_cure(attempt, LAUNCHER, subject, end, added, keeps=True)
     if attempt.family.takes_runner and has_same_arguments(failed, worked):
-        if failed.words[1:2] != worked.words[1:2] and worked.words[:1] == failed.words[:1]:
-            return None
+        if worked.words[:1] == failed.words[:1]:
+            return None  # they differ in an option
         end = max(1, len(worked.words) - len(failed.words) + failed.head_length)
         return _command_cure(attempt, LAUNCHER, subject, end, worked.words[:1], keeps=True)
     return None
@@ -336,6 +336,8 @@ def _option(attempt: Attempt) -> Cure | None:
     failed, worked, failure = attempt.call, attempt.worked, attempt.failure
     if failed.tool != worked.tool or not has_same_subcommand(failed, worked):
         return None
+    if time := _more_time(attempt):
+        return _command_cure(attempt, FLAG, _subject(failed), worked.command.head_length, time)
     removed, inserted = differences(failed, worked)
     is_check = attempt.job(failed) in CHECKS
     options = [
@@ -357,6 +359,14 @@ def _option(attempt: Attempt) -> Cure | None:
     new = sorted({*options, *values}) if failure.family != "auth" else sorted({*options, *targets})
     end = max(max(new) + 1, worked.head_length)
     return _command_cure(attempt, FLAG, _subject(failed), end, _words_at(worked, new))
+
+
+def _more_time(attempt: Attempt) -> tuple[str, ...]:
+    """The words of `timeout 600`, where less was not enough more than once."""
+    failed, worked = attempt.call, attempt.worked
+    is_same = is_same_call(failed, worked) and worked.command.wrapper != failed.command.wrapper
+    is_slow = attempt.failure.family == "timeout" and attempt.is_repeated
+    return tuple(map(str, worked.command.wrapper)) if is_same and is_slow else ()
 
 
 def _words_at(call: Call, places: Sequence[int]) -> tuple[str, ...]:
@@ -409,7 +419,15 @@ def _step_between(attempt: Attempt) -> Cure | None:
     steps = [step for step in attempt.steps if is_step(step.call.command) and step.call.words != failed.words]
     if not steps:
         return None
-    best = max(steps, key=lambda step: fits(failure.family, step.kind))
+    printed = attempt.outcome.printed
+    best = max(
+        steps,
+        key=lambda step: (
+            fits(failure.family, step.kind) > 0,
+            _is_asked_for(printed, step),
+            fits(failure.family, step.kind),
+        ),
+    )
     if not fits(failure.family, best.kind):
         best = steps[-1]
         is_possible = attempt.family.takes_any_step or _is_named_by(attempt, best)
@@ -423,6 +441,12 @@ def _step_between(attempt: Attempt) -> Cure | None:
     commands = _joined(best)
     text = _fitting(best.outcome.line, min(commands[0].start, best.call.start), commands[-1])
     return _cure(attempt, STEP, _subject(failed), text, best.call.words, commands=commands)
+
+
+def _is_asked_for(printed: str, step: Step) -> bool:
+    """Whether the output names the command of a step."""
+    words = main_words(step.call.command)
+    return len(words) > 1 and names_command(printed, words[:3])
 
 
 def _fitting(line: str, start: int, last: SimpleCommand) -> str:
@@ -497,7 +521,7 @@ def _command_cure(
     if kind != LAUNCHER and rest and not any(is_target(word) for word in rest) and len(rest) < 3:
         text = text.removesuffix(CUT_OFF) + command.source[command.words[end - 1].end : command.end]
         end = len(command.words)
-    cut = replace(command, words=command.words[:end])
+    cut = replace(command, words=command.words[:end], end=command.words[end - 1].end)
     return replace(_cure(attempt, kind, subject, text, added, commands=(cut,)), keeps_arguments=keeps)
 
 

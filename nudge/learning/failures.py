@@ -113,11 +113,15 @@ def _family_in(text: str) -> tuple[str, str, str, str] | None:
         family, pattern = _PATTERNS[place]
         if has_failed_tests and not family_of(family).is_certain:
             continue
-        if match := pattern.search(text):
-            return family, _detail(match), _line_at(text, match.start(), match.end()), blank(match[0])
+        for match in pattern.finditer(text):
+            detail, line = _detail(match), _line_at(text, match.start(), match.end())
+            if detail not in _NO_NAMES and not _IS_MENDED.search(line):
+                return family, detail, line, blank(match[0])
     return None
 
 
+_IS_MENDED = re.compile(r"(?i)\bwill (?:now )?be (?:installed|created|downloaded|generated|used|ignored|skipped)")
+"""What a program says of a thing that is missing and that it does without."""
 _ABSENT = re.compile(
     r"(?i)no such|not found|n[o']t (?:exist|find|found|open|read|load|locate|match)|(?:cannot|unable to|could "
     r"not|failed to) (?:find|open|read|load|stat|access)"
@@ -138,6 +142,47 @@ def _path_in(text: str, missing: Sequence[str]) -> tuple[str, str, str, str] | N
             if says_so and not _DENIED.search(line):
                 return "path", path, line, "missing path"
     return None
+
+
+_NO_NAMES = frozenset(
+    (
+        *(
+            "a",
+            "an",
+            "are",
+            "be",
+            "been",
+            "can",
+            "could",
+            "for",
+            "has",
+            "have",
+            "in",
+            "is",
+            "it",
+            "its",
+            "may",
+            "might",
+        ),
+        *(
+            "no",
+            "not",
+            "of",
+            "or",
+            "provided",
+            "specified",
+            "that",
+            "the",
+            "this",
+            "to",
+            "was",
+            "were",
+            "which",
+            "will",
+        ),
+    )
+)
+"""Words that stand where a name may, and name nothing that is missing."""
 
 
 def _any_beginning(path: str) -> str:
@@ -196,7 +241,7 @@ def likeness(one: Failure, other: Failure) -> float:
     if CHANCE in (one.nature, other.nature):
         return 0.0
     if one.family != other.family:  # the table may see one part of an output and not the other
-        best = _best_overlap(one, other)
+        best = max(_most_alike((blank(a.line),), b.causes) for a, b in ((one, other), (other, one)))
         return best if best >= 0.8 else 0.0
     if one.family and one.detail and one.detail == other.detail:
         return 1.0

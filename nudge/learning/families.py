@@ -297,9 +297,9 @@ FAMILIES: tuple[Family, ...] = (
             r"|failed to (?:connect|reach|contact)|no connection could be made|not running\b)",
             r"(?i:getaddrinfo[^\n]*?(?P<n>[\w-]+)?$|name or service not known|could not translate host name "
             r"\"(?P<m>[^\"]+))",
-            r"(?i:NOAUTH|UNAVAILABLE: |no (?:\w+ )?"
+            r"(?i:NOAUTH|UNAVAILABLE: |no (?:\w+[ /])?"
             + _SERVER_NOUN
-            + r"s? (?:is |are |was |were )?(?:running|available|connected|found|alive|attached|online))",
+            + r"s?(?:[/ ]\w+)? (?:is |are |was |were )?(?:running|available|connected|found|alive|attached|online))",
             r"(?i:\b"
             + _SERVER_NOUN
             + r" (?:\S+ )?(?:is |may |might |are |has )?(?:not |n't )(?:be |been )?(?:running|available|connected|"
@@ -373,7 +373,7 @@ FAMILIES: tuple[Family, ...] = (
             r"(?i:requires? [\w .@-]{1,40}?(?:>=|<=|>|=|\^|~|version )? ?v?\d+(?:\.\d+|\.x|\b)[^\n]*)",
             r"(?i:requires? (?:a )?(?:different|newer|older|higher|later|at least)\b|supports only|minimum "
             r"(?:required )?version|(?:too old|too new|out of date|outdated)\b)",
-            r"(?i:(?:is|are) (?:not compatible|incompatible) with|unsupported (?:\w+ )?version|version "
+            r"(?i:(?:is|are) (?:not compatible|incompatible) with|unsupported (?:\w+ ){0,3}version|version "
             r"(?:mismatch|conflict|skew)|already activated|not supported (?:by|in|on|with) (?:this|the|your|\w+ v?\d)"
             r"|in this version of)",
             r"(?i:(?:the )?current version is \S+|you are (?:currently )?using|needs? (?:node|python|java|go"
@@ -519,6 +519,9 @@ CHANCE_SIGNS = (
     r"ECONNRESET|ETIMEDOUT|EAI_AGAIN|TLS handshake timeout|Read timed out|ReadTimeout|Connection reset by peer",
     r"Temporary failure in name resolution|(?:502|503|504) (?:Bad|Service|Gateway)"
     r"|(?i:(?:http|status|code|error|returned)[^\n]{0,12}\b(?:429|50[0234])\b)",
+    r"(?i:(?:failed|unable|could not|error)(?: to)? (?:download|fetch|retriev|load metadata)\w*[^\n]{0,60}"
+    r"(?:https?://|registry|mirror|index\b|cache\b)|network is unreachable|connection timed out|i/o timeout"
+    r"|:timeout\})",
     r"429 Too Many|rate limit|early EOF|RPC failed|unexpected disconnect|Could not resolve host",
 )
 """Signs of a network that failed and may work the next time; a family above counts more."""

@@ -184,8 +184,14 @@ def _verbs(command: SimpleCommand) -> list[str]:
     return [word for word in words if not word.startswith("-") and "/" not in word and "=" not in word][:3]
 
 
+_MADE = re.compile(r"-(?:outputs?|artifacts?|generated)$")
+"""Options that name what the program itself made: `--delete-conflicting-outputs`."""
+
+
 def _deletes(command: SimpleCommand) -> bool:
-    options = [word[2:] for word in command.words[1:] if word.startswith("--") and "=" not in word]
+    options = [
+        word[2:] for word in command.words[1:] if word.startswith("--") and "=" not in word and not _MADE.search(word)
+    ]
     options += [word[1:] for word in command.words[1:] if word.startswith("-") and word[1:].isalpha() and len(word) > 4]
     names = [posixpath.basename(command.program)] if "/" in command.program else []
     if any(part in _DELETING_WORDS for verb in _verbs(command) for part in re.split(r"[:._-]", verb)):

@@ -121,7 +121,7 @@ _LOOKING_WORDS = frozenset(
 """Subcommands and options with which any program only looks at something."""
 _LOOKING_WORD = re.compile(
     r"--(?:dry-?run|help|no-run|collect-only|just-print|what-?if|preview|no-execute|show-only|list(?:-[a-z-]+)?)"
-    r"|(?:get(?!-dep)|list|describe|show)-[a-z-]+|--version\Z"
+    r"|(?:get(?!-dep)|list|describe|show|wait)-[a-z-]+|--version\Z"
 )
 
 CHECK = "check"
@@ -373,6 +373,14 @@ def called_names(command: SimpleCommand) -> list[str]:
     return []
 
 
+def _named_in(word: str) -> str:
+    """What a word names: `test` of `-M:test`, `testOnly` of the argument "testOnly *RateSpec"; nothing for options."""
+    if word.startswith(("-", "+")):
+        return _ALIAS.sub("", word) if _ALIAS.match(word) else ""
+    return word.partition(" ")[0]
+
+
+_ALIAS = re.compile(r"-[A-Z]?:")
 _TAKES_FILES = frozenset(("git", *_STEP_PROGRAMS, *LINTERS, *FORMATTERS, *TEST_RUNNERS, "sed", "tee", "rm"))
 """Programs whose first argument may be a file that they do not run."""
 _CODE_OPTION = re.compile(r"-(?:e|c|r|batch)|--?(?:eval|expr|execute)|runner")
@@ -384,7 +392,8 @@ _NO_CALLS = frozenset(("if", "for", "while", "print", "println", "puts", "cat", 
 def _naming_words(command: SimpleCommand) -> list[str]:
     if names := called_names(command):
         return [command.tool, *names[:3]]
-    words = [word for word in command.words[len(command.launcher) :] if not word.startswith(("-", "+"))]
+    typed = (_named_in(word) for word in command.words[len(command.launcher) :])
+    words = [word for word in typed if word]
     if not words:
         return []
     name = posixpath.basename(words[0])

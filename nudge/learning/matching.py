@@ -6,7 +6,7 @@ import posixpath
 import re
 
 from nudge.learning.cure import DIRECTORY, FLAG, LAUNCHER, PATH, RUNNER, STEP, VARIABLE, Cure
-from nudge.learning.failures import SURROUNDINGS, Failure, likeness, tells_apart
+from nudge.learning.failures import SURROUNDINGS, Failure, blank, likeness, tells_apart
 from nudge.learning.families import family_of
 from nudge.learning.jobs import same_job
 from nudge.learning.moved_paths import names_path, path_in
@@ -29,7 +29,10 @@ def matches(cure: Cure, call: Call, failure: Failure, job: str) -> float:
         return 0.0
     alike = likeness(cure.failure, failure)
     is_same_tool = cure.tool == call.tool
-    if cure.nature != SURROUNDINGS and (alike < _SAME or not is_same_tool):
+    is_same_error = blank(cure.error) in failure.causes
+    if cure.nature != SURROUNDINGS and (
+        alike < _SAME or not (is_same_tool or (is_same_error and cure.kind == VARIABLE))
+    ):
         return 0.0
     if cure.kind == PATH:
         return _path_match(cure, call, failure)
@@ -57,7 +60,8 @@ def _takes_it(cure: Cure, call: Call, failure: Failure) -> bool:
     """Whether a variable or an option of the cure means the same to the failing call."""
     if cure.kind == VARIABLE:
         names = [word.partition("=")[0] for word in cure.added]
-        return cure.tool == call.tool or (failure.family == "variable" and failure.detail in names)
+        is_asked_for = failure.family == "variable" and failure.detail in names
+        return cure.tool == call.tool or is_asked_for or blank(cure.error) in failure.causes
     if cure.tool != call.tool:
         return False
     is_any = family_of(failure.family).is_of_program or cure.nature != SURROUNDINGS or cure.family in _OF_MACHINE
@@ -76,6 +80,8 @@ def _program_match(cure: Cure, call: Call, failure: Failure, job: str, alike: fl
         is_program = failure.detail in (call.words[0] if call.words else "", call.tool, call.command.launched_program)
         if is_program and not is_same_tool:
             return 0.0
+        if is_program and cure.kind == RUNNER:
+            return 1.0 + 0.1 * same_job(job, cure.job)  # whatever it is to do, the program is not there
         alike = 1.0
     elif alike < (_ALIKE if is_same_tool else _ALIKE_ANYWHERE) or (
         tells_apart(cure.failure, failure) and cure.family not in ("script", "module")
@@ -97,7 +103,7 @@ def _has_it_already(cure: Cure, call: Call) -> bool:
     if cure.kind == VARIABLE:
         return all(call.variables.get(word.partition("=")[0]) == word.partition("=")[2] for word in cure.added)
     if cure.kind == FLAG:
-        return set(cure.added) <= set(call.words)
+        return set(cure.added) <= {*call.words, *call.command.wrapper}
     if cure.kind in (LAUNCHER, RUNNER):
         return (
             call.words[: len(cure.added)] == tuple(cure.added)

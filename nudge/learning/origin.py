@@ -31,7 +31,7 @@ _FETCHERS = {
         ("install", "add", "require", "-S"),
     ),
     **dict.fromkeys(
-        ("go", "rustup", "luarocks", "cabal", "stack", "nix-env", "snap", "port", "cpanm", "dotnet", "flutter", "dart"),
+        ("go", "luarocks", "cabal", "stack", "nix-env", "snap", "port", "cpanm", "dotnet", "flutter", "dart"),
         ("install", "get", "add", "-i"),
     ),
 }
@@ -123,7 +123,15 @@ def plugins_of(command: SimpleCommand) -> Iterator[str]:
     """Yield the names that a command may fetch by a verb that any program may have: `--install-extension x`."""
     words = list(map(str, command.words))
     at = max((at for at, word in enumerate(words) if at and _FETCHING.fullmatch(word)), default=len(words))
-    yield from (word for word in words[at + 1 :] if not word.startswith("-") and not _LOCAL.fullmatch(word))
+    yield from (
+        word
+        for word in words[at + 1 :]
+        if not word.startswith("-") and not _LOCAL.fullmatch(word) and not _is_version(word)
+    )
+
+
+def _is_version(word: str) -> bool:
+    return re.fullmatch(r"v?\d[\w.+-]*", word) is not None
 
 
 _FETCHING = re.compile(r"-{0,2}(?:install|add|get|pull|tap|require|plugins?|download|import)(?:[-:]\w+)*")

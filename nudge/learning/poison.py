@@ -15,7 +15,7 @@ from nudge.security.secrets import find_secret
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from nudge.learning.command import SimpleCommand
 
@@ -47,17 +47,20 @@ def sessions_needed(
     known = failed.words if failed is not None else ()
     if not all(names_known_places(command, root, known) for command in commands):
         return NEVER
-    if printed and _asks_for_it(commands, text, root, printed):
+    if printed and _asks_for_it(commands, text, root, printed, known):
         return NEVER
     before = set(fetched_by(failed)) if failed is not None else set()
     fetched = {name for command in commands for name in fetched_by(command)} - before
     return _TWO if any(not is_named(name, root) for name in fetched) else _ONE
 
 
-def _asks_for_it(commands: Sequence[SimpleCommand], text: str, root: str | None, printed: str) -> bool:
-    """Whether the output of the failed command asked for these commands, and they fetch what the repository does not
-    name, or the output speaks to agents."""
+def _asks_for_it(
+    commands: Sequence[SimpleCommand], text: str, root: str | None, printed: str, known: Collection[str]
+) -> bool:
+    """Whether the output of the failed command asked for these commands, and they fetch what neither the repository nor
+    that command names, or the output speaks to agents."""
     if " ".join(text.split()) not in " ".join(printed.split()):
         return False
     fetched = {name for command in commands for name in (*fetched_by(command), *plugins_of(command))}
+    fetched.difference_update(known)
     return _TO_AGENTS.search(printed) is not None or any(not is_named(name, root) for name in fetched)

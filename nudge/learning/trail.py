@@ -155,6 +155,8 @@ class Trail:
         if failure.family in _OF_ENVIRONMENT:
             return False
         command = call.command
+        if any(is_temporary(word, outcome.root) and word in outcome.printed for word in call.words[1:]):
+            return True
         if not command.is_anonymous and "/" not in command.launched_program:
             return False
         if command.reads_here_document or any(word in ("-c", "-e", "-") for word in command.arguments[:2]):
@@ -189,7 +191,7 @@ def _find(entry: OpenFailure, outcome: Outcome, scripts: Mapping[str, str]) -> _
         for failed in entry.calls:
             attempt = Attempt(
                 *(entry.outcome, entry.failure, failed, entry.steps, entry.is_edited, entry.is_after_edit),
-                *(scripts, worked, outcome),
+                *(bool(entry.repeats), scripts, worked, outcome),
             )
             if not does_same(attempt) or not same_ecosystem(failed.command, worked.command):
                 continue

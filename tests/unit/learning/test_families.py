@@ -163,13 +163,15 @@ OF_CHANCE = (
     "curl: (56) Recv failure: Connection reset by peer",
     "Temporary failure in name resolution",
     "429 Too Many Requests",
+    "error: unable to download 'https://mirror.example/nar/1l.xz': HTTP error 502",
+    "could not fetch the record of pier from the registry: i/o timeout",
 )
 
 
 def _outputs() -> Iterator[str]:
     yield from (printed for _, _, printed in SENTENCES)
     yield from OF_CHANCE
-    for name in ("failure_pairs", "dev_failure_pairs"):
+    for name in ("failure_pairs", "dev_failure_pairs", "dev2_failure_pairs"):
         for line in (DATA / f"{name}.jsonl").read_text("utf-8").splitlines():
             case = json.loads(line)
             yield case["then"]["output"]
