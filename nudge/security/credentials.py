@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from nudge.security.formats import PUBLIC_PREFIXES
 from nudge.security.names import (
     is_harmless,
     is_key_name,
@@ -285,22 +286,28 @@ def is_jwt(match: re.Match[str]) -> bool:
     return isinstance(header, dict) and "alg" in header
 
 
-# Names, paths, UUIDs, digests, and ids of clouds and builds: a word, a dash and some hex.
+# Names, paths, UUIDs, digests, ids of clouds and builds (a word, a dash and some hex), ULIDs, addresses of content and
+# accounts on public chains, and names as compilers mangle them.
 _ORDINARY = (
     r"[/.~]|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-|(?:sha\d+|md5)-|[a-z][a-z0-9-]*-(?:[0-9a-f]{8,17}|[0-9a-f]{40})\Z"
+    r"|0[0-7][0-9A-HJKMNP-TV-Z]{24}\Z|Qm[1-9A-HJ-NP-Za-km-z]{44}\Z|0x[0-9a-fA-F]{40}\Z|_ZN?\d"
 )
+_HEX_GROUPS = r"(?=(?:-?[0-9a-f]){32})[0-9a-f]{4,}(?:-[0-9a-f]{4,}){2,}\Z"  # a key like a UUID, with other groups
 
 
 def is_random(match: re.Match[str]) -> bool:
     """Whether the text is random: long runs without separators, with few words or with scattered digits."""
-    runs = re.findall("[A-Za-z0-9]+", match["secret"])
+    secret = match["secret"]
+    runs = re.findall("[A-Za-z0-9]+", secret)
     text = "".join(runs)
-    if len(text) < 5 * len(runs) or text.isalpha() or text.isdigit() or matches(_ORDINARY, match["secret"]):
+    if len(text) < 5 * len(runs) or text.isalpha() or text.isdigit() or matches(_ORDINARY, secret):
         return False
-    if entropy(text) < 3:
+    if (len(runs) == 2 and secret.startswith(runs[0]) and runs[0] in PUBLIC_PREFIXES) or entropy(text) < 3:
         return False
     if text != text.lower() and text != text.upper():
         return wordiness(text) < (0.6 if len(text) >= 8 * len(runs) else 0.4)
+    if matches(_HEX_GROUPS, secret):
+        return True
     changes = len(re.findall(r"(?<=\d)[A-Za-z]|(?<=[A-Za-z])\d", text))
     return len(text) >= 8 * len(runs) and changes >= len(text) / (4 if len(text) < 24 else 5)
 

@@ -533,6 +533,7 @@ PUBLIC_PREFIXES = frozenset(
     (
         *("sha1", "sha224", "sha256", "sha384", "sha512", "md5", "nonce", "cs", "pi", "seti", "pk", "chatcmpl", "cmpl"),
         *("file", "msg", "resp", "call", "toolu", "req", "thread", "run", "asst", "dpl", "prj", "user", "org", "evt"),
+        *("price", "cus", "sub", "acct"),
         *("chunk", "index", "main", "vendor", "app", "assets", "build", "cache", "hash", "id", "uid", "ref", "etag"),
     )
 )

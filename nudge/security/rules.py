@@ -803,10 +803,10 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "bare-hex",
-        r"""\s*["']?(?P<secret>(?:0x)?(?!\d+["']?\s*\Z)[0-9a-fA-F]{32,64})["']?\s*""",
+        r"""\s*["']?(?P<secret>(?:0x(?![0-9a-fA-F]{40}\b))?(?!\d+["']?\s*\Z)[0-9a-fA-F]{32,64})["']?\s*""",
         whole=True,
         must_match=(_HEX40, "5f4dcc3b5aa765d61d8327deb882cf99", (_HEX40 * 2)[:64].upper()),
-        must_not_match=("git checkout " + _HEX40, "sha256:" + (_HEX40 * 2)[:64], _HEX40[:12]),
+        must_not_match=("git checkout " + _HEX40, "sha256:" + (_HEX40 * 2)[:64], _HEX40[:12], "0x" + _HEX40),
     ),
     Rule(
         "high-entropy",

@@ -60,6 +60,7 @@ _BETWEEN_WORDS = "\"'`<>()[]{}"
 _SHORTEST_TOKEN = 14  # characters of a token with its prefix
 _SHORTEST_UNKNOWN = 30  # random characters after the prefix of a vendor who is not in the table
 _LONG_BODY = 64  # characters after a prefix
+_LONGEST_REST = 256  # characters of a token behind those that its vendor is known to use
 _LONG_RUN, _LONG_NUMBER = 21, 15
 _compiled: dict[str, re.Pattern[str]] = {}
 _by_start: dict[str, list[tuple[str, str, str, int, int]]] = {}
@@ -285,7 +286,17 @@ def _measure(
         return skip, False
     if _is_mask(body) or (ambiguous and not _is_generated(body, prefix)) or (strict and not _is_mixture(body)):
         return skip, False
-    return end, True
+    return _end_of_token(text, end), True
+
+
+def _end_of_token(text: str, end: int) -> int:
+    """Return where a token ends whose vendor has more characters than are known: behind a dash or an underscore, more
+    of what a generator makes belongs to it, words do not."""
+    if text[end : end + 1] not in ("-", "_"):
+        return end
+    rest = text[end : end + _LONGEST_REST]
+    rest = rest[: len(rest) - len(rest.lstrip(WORD))].rstrip("-_")
+    return end if _is_name(rest) else end + len(rest)
 
 
 def _is_generated(body: str, prefix: str) -> bool:

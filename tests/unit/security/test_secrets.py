@@ -151,6 +151,15 @@ def test_the_secret_itself_is_absent_after_redaction(text: str, secret: str) -> 
         "cloudpickle-2.1.0.dist-info/LICENSE,sha256=MCnqNBc-n9wjOtMV3GsQC9HqcfUpscGvl2ZKJy_cVfU,1754",
         "stripe events resend evt_1NG8Du2eZvKYlo2CUI79vXWy",
         "curl localhost:4242/checkout?session_id=cs_test_a1YS1URlnyQCN5fUUduORoQ7Pw41PJqDWkIVQCpJPqkfIhd6tVY8XB1OLY",
+        "price_1MXYSdpBHbZt8lUA4PoQbTR6",
+        "toolu_01nhqXA6EfPu2MuQLKmkjH09",
+        "chatcmpl-SXrZsWkG7fhDQK3AbqR0ZHmQa8Brc",
+        "asst_vBYKUB0XJb8g1mulZlBCPgha",
+        "nonce-oNRHvMyIMqBtu41Go9mI1g==",
+        "0x52908400098527886E0F7030069857D2E4169EE7",
+        "01J8Z7Q4KX3M5N6P7R8S9T0VWX",
+        "QmYwAPJzv5CZsnA625s3Xf2nemtYgPpHdWEz79ojWKPb3x",
+        "_ZN4core3fmt9Formatter16parser_index17h9e870c539084fa7aE",
     ],
 )
 def test_test_values_and_public_ids_are_no_credentials(text: str) -> None:
@@ -377,6 +386,23 @@ def test_a_token_is_redacted_whole_and_its_neighbours_stay() -> None:
         "git clone https://ci:[REDACTED:gitlab-token]@gitlab.com/a/b.git"
     )
     assert redact(f"Use {token}.") == "Use [REDACTED:gitlab-token]."
+    npm = "np" + f"m_{LONG[:36]}"
+    assert redact(f"{npm}-backup.txt {npm}_2") == "[REDACTED:npm-token]-backup.txt [REDACTED:npm-token]_2"
+
+
+@pytest.mark.parametrize("prefix", ["np" + "m_", "jin" + "a_", "gs" + "k_", "h" + "f_", "gh" + "p_", "pplx" + "-"])
+@pytest.mark.parametrize("rest", ["-nKwqUddH2zy1", "_4-SMhtn-0x4JkXAH", "-EzU3ZOh_"])
+def test_a_token_with_more_characters_than_its_format_is_redacted_whole(prefix: str, rest: str) -> None:
+    """Vendors change their alphabets: no readable tail is left behind a dash or an underscore."""
+    token = prefix + LONG[:44] + rest
+    for text in (token, f"export KEY={token}", f'{{"key": "{token}", "a": 1}}', f"curl 'https://x/?key={token}&a=1'"):
+        assert rest.strip("-_") not in redact(text)
+
+
+@pytest.mark.parametrize("text", ["6ccb9691-0bf1-e8a2-468e7ca9124d-b3f6-f122", "5f2b-9c41d7e08a36-4b1f90c2-7de3a8b15c64"])
+def test_hex_in_groups_that_are_no_uuid_is_a_key(text: str) -> None:
+    """Where it stands alone; a UUID may be anything."""
+    assert find_secret(text) is not None and find_secret(UUID) is None
 
 
 def test_a_private_key_without_an_end_goes_to_the_end() -> None:
