@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from shlex import quote
 
 from nudge import config, limits, paths
 from nudge.clock import boot_id, boot_seconds
 from nudge.doctor.files import remove_command
-from nudge.doctor.model import OK, Finding, Repair, Snapshot, edit_command, fail, ok, warn
+from nudge.doctor.model import OK, WARN, Finding, Repair, Snapshot, edit_command, fail, ok, warn
 from nudge.errors import NudgeError, StorageFailed
 from nudge.locks import OwnerLock, is_free
 from nudge.storage import spool
 from nudge.storage.changelog import LogContents, damaged_copies, read_log
 from nudge.storage.database_files import damage_fix, latest_backup
-from nudge.storage.schema import find_foreign
+from nudge.storage.schema import drop_foreign, find_foreign
 from nudge.storage.sqlite import DatabaseDamaged, check, open_readonly, open_writable, scrub
 from nudge.text import format_size, format_span
 
@@ -108,7 +109,10 @@ def check_history(snapshot: Snapshot) -> Iterator[Finding]:
     read_only = ((snapshot.status or {}).get("history") or {}).get("read_only")
     integrity = _integrity(path)
     if read_only and integrity.level == OK:
-        yield fail(_HISTORY, f"nothing can be recorded: {read_only}", "nudge stop; nudge doctor")
+        folder = os.path.dirname(path)
+        is_full = shutil.disk_usage(folder).free < limits.DISK_FULL_BYTES
+        fix = f"df -h {quote(folder)}" if is_full else "nudge stop; nudge doctor"
+        yield fail(_HISTORY, f"nothing can be recorded: {read_only}", fix)
         return
     yield integrity
     yield _write_ahead_log(path)
@@ -128,6 +132,8 @@ def _linked(snapshot: Snapshot, path: str) -> Finding:
 
 
 def _integrity(path: str) -> Finding:
+    if os.path.isdir(path):
+        return fail(_HISTORY, f"{path} is a directory", f"nudge stop; {remove_command(path)}")
     try:
         with closing(open_readonly(path, limits.BUSY_TIMEOUT)) as connection:
             problems = check(connection)
@@ -140,7 +146,8 @@ def _integrity(path: str) -> Finding:
         return _damage(path, problems[0])
     if foreign:
         message = f"{path} has objects that Nudge did not make, which may run with its statements: {', '.join(foreign)}"
-        return warn(_HISTORY, message, f"nudge stop; sqlite3 {quote(path)} {quote(_drop(foreign))}")
+        question = f"Drop {', '.join(foreign)} from {path}?"
+        return Finding(_HISTORY, WARN, message, "nudge stop; nudge doctor --fix", _drop(path), question)
     return ok(_HISTORY, f"intact, {format_size(os.path.getsize(path))}")
 
 
@@ -171,9 +178,20 @@ def _restore(backup: str) -> Repair:
     return repair
 
 
-def _drop(objects: Iterable[str]) -> str:
-    pairs = (one.split(" ", 1) for one in objects)
-    return "; ".join(f'DROP {kind} "{name}"' for kind, name in pairs)
+def _drop(path: str) -> Repair:
+    def repair() -> str:
+        """Drop what Nudge did not make. Does nothing while a server runs; holds the lock of the database, so that none
+        starts meanwhile."""
+        lock = OwnerLock(f"{path}.lock")
+        if not lock.acquire():
+            return ""
+        try:
+            with closing(open_writable(path)) as connection:
+                return f"dropped {', '.join(drop_foreign(connection))}"
+        finally:
+            lock.release()
+
+    return repair
 
 
 def _write_ahead_log(path: str) -> Finding:

@@ -11,7 +11,7 @@ from shlex import quote
 from typing import Any
 
 from nudge import config, limits, paths
-from nudge.doctor.files import chmod, remove, remove_leftovers
+from nudge.doctor.files import chmod, remove, remove_command, remove_leftovers
 from nudge.doctor.model import Finding, Snapshot, edit_command, fail, ok, warn
 from nudge.errors import SettingInvalid
 from nudge.ipc import endpoint, holder
@@ -80,8 +80,11 @@ def _misspelled_variables(environ: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def _where_set(snapshot: Snapshot, variable: str) -> str:
-    """The command that changes a setting: in the environment, or else in the file."""
-    return f"unset {variable}" if variable in snapshot.environ else edit_command(paths.config_file(snapshot.environ))
+    """The command that changes a setting: in the environment, or else in the file. An editor would wait for a pipe."""
+    if variable in snapshot.environ:
+        return f"unset {variable}"
+    file = paths.config_file(snapshot.environ)
+    return remove_command(file) if os.path.exists(file) and not os.path.isfile(file) else edit_command(file)
 
 
 # Lock, endpoint and socket

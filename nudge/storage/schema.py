@@ -55,6 +55,15 @@ def find_foreign(connection: sqlite3.Connection) -> list[str]:
     return [f"{kind} {name}" for kind, name in found if (kind, name) not in expected]
 
 
+def drop_foreign(connection: sqlite3.Connection) -> list[str]:
+    """Drop the objects that no migration makes, and return their names."""
+    foreign = find_foreign(connection)
+    for kind, name in (one.split(" ", 1) for one in foreign):
+        escaped = name.replace('"', '""')
+        connection.execute(f'DROP {kind} IF EXISTS "{escaped}"')  # an index goes with its table
+    return foreign
+
+
 def refuse_foreign(connection: sqlite3.Connection) -> None:
     """Raise Invalid unless the file consists of what our migrations make, and of nothing else."""
     if migrations.LATEST < migrations.read_version(connection) < migrations.LATEST + _MOST_FORMATS:

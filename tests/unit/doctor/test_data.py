@@ -120,9 +120,17 @@ def test_objects_that_nudge_did_not_make_are_named(tmp_path: Path, make: Make) -
     Database.open(str(path)).close()
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("CREATE TRIGGER evil AFTER INSERT ON notes BEGIN DELETE FROM events; END")
-    finding, _ = data.check_history(make(environ={"NUDGE_DB": str(path)}))
+        connection.execute('CREATE TABLE "a ""b" (c)')
+        connection.execute('CREATE INDEX "of a" ON "a ""b" (c)')
+        connection.execute("CREATE VIEW v AS SELECT 1")
+    here = make(environ={"NUDGE_DB": str(path)})
+    finding, _ = data.check_history(here)
     assert finding.level == "warn" and "trigger evil" in finding.message
-    assert finding.fix == f"nudge stop; sqlite3 {path} 'DROP trigger \"evil\"'"
+    assert finding.fix == "nudge stop; nudge doctor --fix" and finding.question is not None
+    assert doctor.fix([finding]) == []
+    ((_, done),) = doctor.fix([finding], lambda question: "trigger evil" in question)
+    assert done.startswith("dropped ") and "view v" in done
+    assert levels(data.check_history(here)) == ["ok", "ok"]
 
 
 def test_a_database_that_is_a_symbolic_link_is_named(tmp_path: Path, make: Make) -> None:

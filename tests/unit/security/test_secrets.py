@@ -399,7 +399,9 @@ def test_a_token_with_more_characters_than_its_format_is_redacted_whole(prefix: 
         assert rest.strip("-_") not in redact(text)
 
 
-@pytest.mark.parametrize("text", ["6ccb9691-0bf1-e8a2-468e7ca9124d-b3f6-f122", "5f2b-9c41d7e08a36-4b1f90c2-7de3a8b15c64"])
+@pytest.mark.parametrize(
+    "text", ["6ccb9691-0bf1-e8a2-468e7ca9124d-b3f6-f122", "5f2b-9c41d7e08a36-4b1f90c2-7de3a8b15c64"]
+)
 def test_hex_in_groups_that_are_no_uuid_is_a_key(text: str) -> None:
     """Where it stands alone; a UUID may be anything."""
     assert find_secret(text) is not None and find_secret(UUID) is None
