@@ -15,7 +15,16 @@ from nudge.core.visibility import EVERYTHING, Visibility
 from nudge.errors import Invalid
 from nudge.hints.fields import encode, parse_name, parse_object, parse_text, printable, require
 from nudge.hints.index import HintIndex
-from nudge.hints.model import Change, Decision, Hint, Identity, hint_from_wire, next_version, parse_timestamp
+from nudge.hints.model import (
+    Change,
+    Decision,
+    Hint,
+    Identity,
+    hint_from_wire,
+    is_copied_fact,
+    next_version,
+    parse_timestamp,
+)
 from nudge.hints.quotas import Admission
 from nudge.json_reader import JsonReader
 from nudge.transfer_files import refuse_page
@@ -188,6 +197,8 @@ def _read_hint(component: str, key: str, raw: object, now: float, path: str, adm
 def _refusal(hint: Hint, redacted: bool, admission: Admission) -> str | None:
     if redacted:
         return "redacted: it was exported without its value"
+    if is_copied_fact(hint.meta):
+        return "a copy of what an earlier version had learned"
     finding = admission.secret_in(hint)
     return f"{finding.field} {finding.phrase()}" if finding else None
 

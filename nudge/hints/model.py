@@ -289,6 +289,11 @@ def microseconds(seconds: float) -> float:
     return round(seconds, 6)
 
 
+def is_copied_fact(meta: Mapping[str, Any]) -> bool:
+    """Whether an earlier version made the hint of something that it had learned."""
+    return (meta.get("source"), meta.get("added_by")) == ("tool-output", "nudge:learned")
+
+
 # A change to the store
 
 
@@ -318,7 +323,8 @@ class Change:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Self:
-        puts = tuple(map(Hint.from_record, record["puts"]))
+        """The inverse of `to_record`, without copies of facts, which earlier versions stored as hints."""
+        puts = tuple(Hint.from_record(put) for put in record["puts"] if not is_copied_fact(put["meta"]))
         return cls(puts, tuple((component, key, scope_key) for component, key, scope_key in record["removals"]))
 
 

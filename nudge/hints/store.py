@@ -155,6 +155,10 @@ class HintStore:
             raise Invalid(rule + "; ".join(map(describe_scope, scopes)), field="scope", scopes=scopes)
         return _credit(variants[0], credit, project, now)
 
+    def applies(self, now: float, component: str, key: str, context: Context) -> bool:
+        """Whether `get` returns a hint in the context."""
+        return any(hint.scope.check(context).eligible for hint in self._live_variants(component, key, now))
+
     def has_variant(self, now: float, component: object, key: object, scope: object) -> bool:
         try:
             self._variant(now, component, key, scope, EVERYTHING)
@@ -207,12 +211,11 @@ class HintStore:
         added_by: object,
         entries: Iterable[sync.Entry],
         keeps: sync.Keeps = sync.keep_none,
-        replaces: sync.Replaces = sync.replace_none,
         bases: sync.Bases = MappingProxyType({}),
     ) -> Decision:
         tool = parse_text(added_by, "added_by", limits.MAX_ADDED_BY_CHARS, least=1)
         owner = sync.Owner(parse_scope(scope, "scope"), tool, self._default_ttl)
-        return sync.decide_sync(self._index, self._admission, now, owner, entries, keeps, replaces, bases)
+        return sync.decide_sync(self._index, self._admission, now, owner, entries, keeps, bases)
 
     def decide_sweep(self, now: float) -> Change:
         """Remove hints that have expired or were idle for too long; store which hints were read, once a day for

@@ -19,24 +19,16 @@ Bases = Mapping[tuple[str, str], dict[str, str]]
 # Whether a hint of the tool stays unchanged, given what was found in its place.
 Keeps = Callable[[Hint, Hint | None], bool]
 
-SCANNED_BY, LEARNED_BY = "nudge scan", "nudge:learned"
-"""The owners of hints that no user or agent set."""
+SCANNED_BY = "nudge scan"
+"""The owner of hints that no user or agent set."""
 GUESS_CONFIDENCE = 0.2
 
 _SOURCE = "tool-output"
-
-# Whether a hint that somebody else set is replaced by what was found in its place.
-Replaces = Callable[[Hint, Hint], bool]
 
 
 def is_guess(meta: Mapping[str, Any]) -> bool:
     """Whether `scan` set a hint to the usual command of a language because no manifest names one."""
     return meta.get("added_by") == SCANNED_BY and meta.get("confidence") == GUESS_CONFIDENCE
-
-
-def replace_none(current: Hint, new: Hint) -> bool:
-    del current, new
-    return False
 
 
 def keep_none(current: Hint, new: Hint | None) -> bool:
@@ -82,15 +74,11 @@ def decide_sync(
     owner: Owner,
     entries: Iterable[Entry],
     keeps: Keeps,
-    replaces: Replaces,
     bases: Bases,
 ) -> Decision:
     report = _SyncReport()
     incoming = _admit(_read(entries, owner, now, bases), admission, report)
-    puts = [
-        _reconcile(index.live(identity, now), new, now, owner, keeps, replaces, report)
-        for identity, new in incoming.items()
-    ]
+    puts = [_reconcile(index.live(identity, now), new, now, owner, keeps, report) for identity, new in incoming.items()]
     missing = [hint for hint in index if hint.live_at(now) and owner.owns(hint) and hint.identity not in incoming]
     gone = [hint for hint in missing if not keeps(hint, None)]
     report.unchanged += len(missing) - len(gone)
@@ -126,7 +114,7 @@ def _admit(incoming: dict[Identity, Hint], admission: Admission, report: _SyncRe
 
 
 def _reconcile(
-    current: Hint | None, new: Hint, now: float, owner: Owner, keeps: Keeps, replaces: Replaces, report: _SyncReport
+    current: Hint | None, new: Hint, now: float, owner: Owner, keeps: Keeps, report: _SyncReport
 ) -> Hint | None:
     """Return the hint to put, or None when the current one stays."""
     if current is None:
@@ -139,7 +127,7 @@ def _reconcile(
         if (current.value, current.meta) == (new.value, new.meta):
             report.unchanged += 1
             return None if current.basis == new.basis else replace(current, basis=new.basis)
-    elif not replaces(current, new):
+    else:
         report.kept.append(_describe(current))
         return None
     report.updated.append(_describe(new))

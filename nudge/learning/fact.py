@@ -41,6 +41,8 @@ class Evidence:
     exit_codes: tuple[int | None, int | None] = (None, 0)
     """Of the failure and of the success."""
     branch: str = ""
+    credit: tuple[int, int] = (0, 0)
+    """How often somebody reported since that the answer worked, and that it failed."""
 
 
 @dataclass(slots=True)
@@ -95,6 +97,25 @@ class Fact:
     @property
     def timestamp(self) -> float:
         return self.latest.timestamp
+
+    @property
+    def successes(self) -> int:
+        """How often the answer worked: in its sessions, and by what was reported since."""
+        return len(self.support) + sum(evidence.credit[0] for evidence in self.support.values())
+
+    @property
+    def failures(self) -> int:
+        """How often somebody reported that the answer failed."""
+        return sum(evidence.credit[1] for evidence in self.support.values())
+
+    def credited(self, delta: int, now: float) -> tuple[str, Evidence]:
+        """Return the latest session with what it rests on after a report that the answer worked, or with a negative
+        number that it failed."""
+        session, latest = max(self.support.items(), key=lambda item: (item[1].timestamp, item[1].success_id))
+        worked, failed = latest.credit
+        credit = (min(worked + max(delta, 0), limits.MAX_USE_COUNT), min(failed + max(-delta, 0), limits.MAX_USE_COUNT))
+        timestamp = max(latest.timestamp, now) if delta > 0 else latest.timestamp
+        return session, replace(latest, credit=credit, timestamp=timestamp)
 
     @property
     def is_confirmed(self) -> bool:
@@ -165,8 +186,8 @@ class Fact:
         whole = f"{self._failed} ({quote(self.cure.error, limits.MAX_TOLD_ERROR)}{cost}); {works}"
         return whole if len(whole) <= limits.MAX_TOLD_CHARS else f"{self._failed}; {works}"
 
-    def hint_reason(self) -> str:
-        """The reason of a hint that is made of the answer: the most detailed one that a session's start shows uncut."""
+    def reason(self) -> str:
+        """Why the answer is the answer for its job: the most detailed text that is short enough for a hint's reason."""
         failure = f"failed #{self.latest.failure_id}"
         worked = f"worked in {_sessions(len(self.support))} #{self.latest.success_id}"
         where = f"{worked}, where {quote(self.subject, limits.MAX_TOLD_COMMAND)} {failure}"

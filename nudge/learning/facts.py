@@ -19,6 +19,7 @@ from nudge.learning.fact import INVOCATIONS, RARE, Evidence, Fact, Key, command_
 from nudge.learning.failures import CHANCE, SURROUNDINGS, UNKNOWN, likeness, shares_other_cause, tells_apart
 from nudge.learning.families import family_of
 from nudge.learning.index import FactIndex
+from nudge.learning.job_answers import answers_for_jobs
 from nudge.learning.jobs import job_of
 from nudge.learning.matching import matches
 from nudge.learning.origin import is_named
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from nudge.learning.failures import Failure
+    from nudge.learning.job_answers import JobAnswer
     from nudge.learning.outcome import Call, Outcome
 
 _AT_START = 2  # sessions that met a failure, before it is told at a session's start
@@ -318,6 +320,17 @@ class Facts:
         facts = [fact for fact in self.of(project, now) if fact.cure.kind in INVOCATIONS and fact.is_confirmed]
         return sorted(facts, key=lambda fact: -len(fact.support))
 
+    def for_jobs(
+        self, project: str, now: float, cwd: str | None, branch: str | None, is_banned: Callable[[Fact], bool]
+    ) -> list[JobAnswer]:
+        """Return what was learned for each job of a project."""
+        return answers_for_jobs(
+            self.of(project, now), cwd, branch, now, is_banned, lambda fact: self._as_usual(project, fact)
+        )
+
+    def has_any(self, project: str) -> bool:
+        return project in self._projects and bool(self._projects[project].facts)
+
     def why_not_at_start(
         self, project: str, now: float, cwd: str | None, count_told: Callable[[str], int]
     ) -> dict[Key, str]:
@@ -340,6 +353,12 @@ class Facts:
         return reasons
 
     # Loading
+
+    def put_evidence(self, project: str, key: Key, session: str, evidence: Evidence) -> None:
+        """Replace what a session says about a fact, if there is still such a fact."""
+        fact = self._projects[project].facts.get(key) if project in self._projects else None
+        if fact is not None:
+            fact.support[session] = evidence
 
     def add(self, project: str, fact: Fact) -> None:
         """Add what is stored about one session."""

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 
 _COLUMNS = "project, kind, subject, tool, error, answer, session_id, failure_id, success_id, timestamp, details"
+_INSERT = f"INSERT OR REPLACE INTO facts ({_COLUMNS}) VALUES ({', '.join('?' * 11)})"  # noqa: S608 - constants
 _IN_COLUMNS = ("kind", "subject", "tool", "error", "answer")
 # Kinds of facts as earlier versions stored them, without details.
 _OLD_KINDS = {"program": LAUNCHER, "module": LAUNCHER, "path": PATH, "option": FLAG, "target": RUNNER, "call": LAUNCHER}
@@ -52,7 +53,8 @@ def _add(facts: Facts, row: Sequence[Any]) -> None:
         return
     read = loads(details)
     codes = read.pop("exit_codes", (None, None))
-    evidence = Evidence(failure_id, success_id, timestamp, (codes[0], codes[1]), read.pop("branch", ""))
+    branch, credit = read.pop("branch", ""), read.pop("credit", (0, 0))
+    evidence = Evidence(failure_id, success_id, timestamp, (codes[0], codes[1]), branch, (credit[0], credit[1]))
     if read:
         lists = {name: tuple(value) for name, value in read.items() if isinstance(value, list)}
         cure = Cure(kind=kind, subject=subject, tool=tool, error=error, answer=answer, **{**read, **lists})
@@ -116,23 +118,25 @@ def store(connection: SqlConnection, changes: Changes) -> None:
         )
     for project, name in changes.passed_tests:
         connection.execute("DELETE FROM facts WHERE project = ? AND kind = ? AND subject = ?", (project, TEST, name))
-    rows = [_row(project, session, fact) for project, session, fact in changes.learned]
+    rows = [_row(project, session, fact.cure, fact.support[session]) for project, session, fact in changes.learned]
     for project, session, test in changes.broken_tests:
         timestamp, failure_id = test.sessions[session]
         rows.append(
             (project, TEST, test.id, test.runner, test.reason, "", session, failure_id, 0, int(timestamp), "{}")
         )
-    connection.executemany(
-        f"INSERT OR REPLACE INTO facts ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - constants
-        rows,
-    )
+    connection.executemany(_INSERT, rows)
     connection.executemany("INSERT OR REPLACE INTO invocations VALUES (?, ?, ?, ?, ?)", changes.runs)
 
 
-def _row(project: str, session: str, fact: Fact) -> tuple[Any, ...]:
-    cure, evidence = fact.cure, fact.support[session]
+def store_evidence(connection: SqlConnection, project: str, session: str, cure: Cure, evidence: Evidence) -> None:
+    """Store what one session says about a cure, in place of what it said before."""
+    connection.execute(_INSERT, _row(project, session, cure, evidence))
+
+
+def _row(project: str, session: str, cure: Cure, evidence: Evidence) -> tuple[Any, ...]:
     details = {name: value for name, value in asdict(cure).items() if name not in _IN_COLUMNS}
     details |= {"exit_codes": evidence.exit_codes, "branch": evidence.branch}
+    details |= {"credit": evidence.credit} if any(evidence.credit) else {}
     ids = (evidence.failure_id, evidence.success_id, int(evidence.timestamp))
     return (project, cure.kind, cure.subject, cure.tool, cure.error, cure.answer, session, *ids, dumps(details))
 

@@ -1,18 +1,16 @@
 """Select the hints for the digest: commands that can be run here, as they are typed here, and how their last run ended.
 
-Hints that a user or an agent set are told unchanged. Those that `scan` or learning set are told only where they can be
-run.
+Hints that a user or an agent set are told unchanged. Those that `scan` set are told only where they can be run.
 """
 # ruff: noqa: S608 - only constants are put into the SQL; every value is bound
 
 from __future__ import annotations
 
 import json
-import shutil
 
 from nudge import limits
 from nudge.clock import ago, last_time
-from nudge.learning.availability import as_typed, can_run, is_known, names_other_clone
+from nudge.learning.availability import as_typed, is_known
 from nudge.learning.broken_tests import find_failed
 from nudge.learning.cure import PATH
 from nudge.learning.fact import INVOCATIONS, command_of, is_usable
@@ -32,14 +30,14 @@ from nudge.programs import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence, Set
+    from collections.abc import Iterable, Iterator, Sequence
     from typing import Any
 
     from nudge.history.event import SqlConnection
     from nudge.learning.command import SimpleCommand
     from nudge.learning.fact import Fact
 
-SCANNED, GUESSED, LEARNED = _TOOLS = ("scanned", "guessed", "learned")
+SCANNED, GUESSED = "scanned", "guessed"
 """Origins of hints that no user or agent set."""
 
 # The targets, scripts and programs of each job for which an unused hint is told.
@@ -98,7 +96,7 @@ def drop_covered(hints: Iterable[dict[str, Any]], facts: Sequence[Fact]) -> list
         return hint["value"] in answers or not tools.isdisjoint(about)
 
     def is_refuted(hint: dict[str, Any]) -> bool:
-        says_so = "outcome" in hint and hint.get("origin") not in _TOOLS
+        says_so = "outcome" in hint and not _is_scanned(hint)
         return bool(hint["value"]) and not says_so and any(fact.contradicts(hint["value"]) for fact in facts)
 
     return [hint for hint in hints if not is_covered(hint) and not is_refuted(hint)]
@@ -112,14 +110,8 @@ def drop_explained(facts: Iterable[Fact], hints: Iterable[dict[str, Any]]) -> li
     return [fact for fact in facts if fact.answer not in explained and not any(map(fact.contradicts, refuted))]
 
 
-def drop_answers(hints: Iterable[dict[str, Any]], answers: Set[str]) -> list[dict[str, Any]]:
-    """Drop the hints with one of these answers, whose facts are banned. A hint that somebody set with a reason stays:
-    it is told whether or not there is a fact."""
-    return [hint for hint in hints if hint["value"] not in answers or _is_explained(hint)]
-
-
 def _is_explained(hint: dict[str, Any]) -> bool:
-    return bool(hint["reason"]) and hint.get("origin") not in _TOOLS
+    return bool(hint["reason"]) and not _is_scanned(hint)
 
 
 def keep_runnable(
@@ -127,33 +119,22 @@ def keep_runnable(
 ) -> list[dict[str, Any]]:
     """Return the hints that can be run in a directory; `facts` say what fails there, and what to run in its place."""
     usable = [fact for fact in facts if fact.cure.kind in INVOCATIONS and is_usable(fact, cwd, now)]
-    recent = (command_of(fact.answer) for fact in facts if fact.ran_lately(now))
-    programs = frozenset(command.program for command in recent if command is not None)
-    pairs = ((hint, _command_here(hint, usable, programs, cwd)) for hint in hints)
+    pairs = ((hint, _command_here(hint, usable, cwd)) for hint in hints)
     return [{**hint, "value": value} for hint, value in pairs if value is not None or hint["value"] is None]
 
 
-def _command_here(hint: dict[str, Any], facts: Sequence[Fact], programs: frozenset[str], cwd: str | None) -> str | None:
-    """Return a hint's command as it works here; None when it does not. `programs` ran here recently."""
+def _command_here(hint: dict[str, Any], facts: Sequence[Fact], cwd: str | None) -> str | None:
+    """Return a hint's command as it works here; None when it does not."""
     value: str | None = hint["value"]
-    origin = hint.get("origin")
-    if value is None or origin not in _TOOLS:
+    if value is None or not _is_scanned(hint):
         return value
-    if origin == LEARNED:
-        return value if cwd is None or not is_known(cwd) or _is_learned_here(value, programs, cwd) else None
+    is_guess = hint["origin"] == GUESSED
     for fact in facts:
         if f"{value} ".startswith(f"{fact.subject} "):
             command = command_of(fact.answer)
             is_same_tool = command is not None and command.tool == fact.cure.tool
-            return None if is_same_tool or origin == GUESSED else value
-    return as_typed(value, cwd) if origin == GUESSED and cwd is not None and is_known(cwd) else value
-
-
-def _is_learned_here(command: str, programs: frozenset[str], cwd: str) -> bool:
-    def which(program: str) -> str | None:
-        return program if program in programs else shutil.which(program)
-
-    return can_run(command, cwd, which) and not names_other_clone(command, cwd)
+            return None if is_same_tool or is_guess else value
+    return as_typed(value, cwd) if is_guess and cwd is not None and is_known(cwd) else value
 
 
 # Outcomes of runs

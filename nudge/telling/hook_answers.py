@@ -21,7 +21,7 @@ from nudge.context import Context
 from nudge.errors import NudgeError
 from nudge.history import views
 from nudge.history.redact import PRIVATE
-from nudge.learning import ops as learning
+from nudge.learning import observer
 from nudge.learning.facts import Changes, Facts
 from nudge.memories import journal
 from nudge.memories.attempts import CONFIRMED, FALSIFIED, Attempt, ObservedOutcome, Resolution
@@ -29,11 +29,12 @@ from nudge.storage.database import Database
 from nudge.telling import edits, ledger
 from nudge.telling.attempt import outcome_line, reminder_line
 from nudge.telling.file_notes import files_of, lines_for_files
-from nudge.telling.ledger import HEADER, Ledger, Line
+from nudge.telling.ledger import HEADER, BannedLine, Ledger, Line
 from nudge.telling.predictions import judge
 from nudge.telling.prompt_notes import fitting_lines, lines_about
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
+from nudge.usecases.command_credit import credit_commands, credit_hints, exit_code_of
 from nudge.usecases.journal import count_action
 from nudge.usecases.memories import lifetimes_of
 
@@ -43,8 +44,8 @@ _MARGIN = 0.01  # seconds that an answer needs to reach the hook
 
 async def load(app: App, database: Database) -> Facts:
     """Load what the answer to a failure needs into memory: the facts, and the banned lines."""
-    await _load_banned(app, database)
-    return await learning.load_facts(app, database)
+    await load_banned(app, database)
+    return await observer.load_facts(app, database)
 
 
 async def answer(
@@ -53,7 +54,7 @@ async def answer(
     """Return what the hook of a recorded event prints, or None. Learns from the outcome. A known failure is answered
     from memory before anything is stored."""
     session = str(event["session_id"])
-    line, changes = await learning.learn(app, await load(app, database), event, observation_id)
+    line, changes = await observer.learn(app, await load(app, database), event, observation_id)
     edited = app.edits.observe(event, app.now())
     _load_edits_once(app, database)
     failure = await tell(app, database, event, ledger.FAILURE, [line] if line is not None else [], call)
@@ -61,8 +62,8 @@ async def answer(
     if failure is not None:
         app.in_background(_process_answered_failure(app, database, event, observation_id, context, changes))
         return failure
-    await learning.store_changes(app, database, [(event, changes)])
-    await learning.credit_hints(app, database, event, context)
+    await observer.store_changes(database, [changes])
+    await credit_hints(app, database, event, context)
     outcomes = await _observe_outcome(app, database, event, observation_id, can_tell=not _is_late(call))
     await _count_action(app, event, observation_id)
     if call.deadline is None:  # no hook reads the answer
@@ -91,8 +92,8 @@ async def _process_answered_failure(
     """Do the work on an event that was left until its failure was answered. An attempt that it decides is told
     later."""
     await _count_action(app, event, observation_id)
-    await learning.store_changes(app, database, [(event, changes)])
-    await learning.credit_hints(app, database, event, context)
+    await observer.store_changes(database, [changes])
+    await credit_hints(app, database, event, context)
     await _observe_outcome(app, database, event, observation_id, can_tell=False)
 
 
@@ -101,9 +102,9 @@ async def learn_from(app: App, database: Database, recorded: Sequence[tuple[Mapp
     told, and no failure counts as told."""
     if not recorded:
         return
-    taught = await learning.learn_all(app, await load(app, database), recorded)
-    await learning.store_changes(app, database, taught)
-    await learning.credit_commands(app, database, recorded)
+    taught = await observer.learn_all(app, await load(app, database), recorded)
+    await observer.store_changes(database, taught)
+    await credit_commands(app, database, recorded)
     _load_edits_once(app, database)
     by_session: dict[str, list[tuple[Mapping[str, Any], int]]] = {}
     for event, observation_id in recorded:
@@ -176,7 +177,7 @@ async def _record_lines(
 async def session_ledger(app: App, database: Database, session: str) -> Ledger:
     """The ledger, with the lines that the session was told before this server started."""
     app_ledger = app.ledger
-    await _load_banned(app, database)
+    await load_banned(app, database)
     if not app_ledger.is_loaded(session):
         rows, side = await database.read(
             lambda connection: (ledger.load_session(connection, session), ledger.load_side(connection, session))
@@ -190,10 +191,12 @@ async def session_ledger(app: App, database: Database, session: str) -> Ledger:
     return app_ledger
 
 
-async def _load_banned(app: App, database: Database) -> None:
+async def load_banned(app: App, database: Database) -> set[BannedLine]:
+    """The banned lines; the first call reads them from the database."""
     if app.ledger.banned is None:
         banned = await database.read(ledger.load_banned)
         app.ledger.banned = banned if app.ledger.banned is None else app.ledger.banned
+    return app.ledger.banned
 
 
 async def _settle(
@@ -336,7 +339,7 @@ async def _store_outcome(app: App, attempt: Attempt, observed: ObservedOutcome, 
 def _whole_exit_code(event: Mapping[str, Any]) -> int | None:
     """None when it is not known, or when the command was cut."""
     is_whole = len(str(event.get("content") or "")) < limits.MAX_COMMAND_CHARS
-    return learning.exit_code_of(event) if is_whole else None
+    return exit_code_of(event) if is_whole else None
 
 
 # Events and calls

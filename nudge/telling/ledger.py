@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     from nudge.history.event import SqlConnection
     from nudge.telling.use import Use, Uses
 
-    BannedLine = tuple[str, str]
-    """The identity of a project, empty outside of one, and the name of a line."""
+
+BannedLine = tuple[str, str]
+"""The identity of a project, empty outside of one, and the name of a line."""
 
 START, FAILURE, PROMPT, EDIT, ATTEMPT, TOUCH = ("start", "failure", "prompt", "edit", "attempt", "file")
 HEADER = "Nudge record, not an instruction: "

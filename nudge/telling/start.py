@@ -138,9 +138,6 @@ class _LineSelection:
         banned = ledger.load_banned(connection) if connection is not None else ()
         self._banned = {name for where, name in banned if where == (project or "")}
 
-    def is_banned(self, name: str) -> bool:
-        return name in self._banned
-
     def allowed_tests(self, runners: dict[str, list[BrokenTest]]) -> dict[str, list[BrokenTest]]:
         """The tests whose lines are not banned, by test runner."""
         return {
@@ -170,7 +167,6 @@ def _known_section(
     now: float,
 ) -> _DigestSection:
     """What fails here with what works in its place, tests that are known to fail, and hints about anything else."""
-    banned_values = {hint["value"] for hint in hints if choose.is_banned(hint["name"])}
     hints = hint_selection.drop_unused(hints)
     learned: list[Fact] = []
     broken: dict[str, list[BrokenTest]] = {}
@@ -185,10 +181,6 @@ def _known_section(
         hints = hint_selection.keep_runnable(hints, stored.invocations(project, now), place.cwd, now)
         hints = hint_selection.add_last_runs(connection, project, hints, now)
         learned = hint_selection.drop_explained(learned, hints)
-        # The same answer must not be told under another name: as the hint in place of the fact, or the other way round.
-        learned = [fact for fact in learned if fact.answer not in banned_values]
-        banned_answers = {fact.answer for _, fact in stored.listed(project, now) if choose.is_banned(fact.name)}
-        hints = hint_selection.drop_answers(hints, banned_answers)
     fact_lines = choose.best(_learned_lines(learned, choose.allowed_tests(broken), now), limits.MAX_START_FACTS)
     fact_names = {line.entry.name for line in fact_lines}
     told = [fact for fact in learned if fact.name in fact_names]

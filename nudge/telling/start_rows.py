@@ -102,10 +102,11 @@ def hint_rows(hits: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def hint_origin(meta: Mapping[str, Any]) -> str | None:
     """How a hint came about that no user or agent set."""
-    from nudge.hints.sync import LEARNED_BY, SCANNED_BY, is_guess
+    from nudge.hints.sync import SCANNED_BY, is_guess
 
-    origins = {SCANNED_BY: hint_selection.SCANNED, LEARNED_BY: hint_selection.LEARNED}
-    return hint_selection.GUESSED if is_guess(meta) else origins.get(str(meta.get("added_by")))
+    if is_guess(meta):
+        return hint_selection.GUESSED
+    return hint_selection.SCANNED if meta.get("added_by") == SCANNED_BY else None
 
 
 # Notes and open attempts

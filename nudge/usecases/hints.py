@@ -15,11 +15,13 @@ from nudge.core.operation import operation
 from nudge.errors import NotFound
 from nudge.hints.model import Hint
 from nudge.hints.scope import default_scope
-from nudge.hints.sync import GUESS_CONFIDENCE, LEARNED_BY, SCANNED_BY, is_guess
+from nudge.hints.search import HintFilter
+from nudge.hints.sync import GUESS_CONFIDENCE, SCANNED_BY, is_guess
 from nudge.text import mask
 from nudge.usecases import freshness
 from nudge.usecases.app import App
 from nudge.usecases.call import Call, ContextParam, InContext, Params, Result, SameContext
+from nudge.usecases.learned_hints import credit_fact, learned_here, refused_error
 from nudge.usecases.visibility import visible_hints
 
 _SCAN_CONFIDENCE = 0.4  # hints that a user or an agent sets count for more
@@ -106,6 +108,7 @@ class ListComponentsResult(Result):
     components: list[dict[str, Any]]
     hints: list[dict[str, Any]] | None = None
     more: bool | None = None
+    learned: list[dict[str, Any]] | None = None
     note: str | None = None
 
 
@@ -227,14 +230,29 @@ def _named_scope(app: App, params: DeleteHint | Bump, call: Call) -> object:
     ),
 )
 async def get_hint(app: App, params: GetHint, call: Call) -> Any:
-    store = app.session.store
-    context = call.with_variables(call.context, store.env_names(params.component, params.key))
+    """Return the best hint, or what was learned for a job without one. A guess of scan's gives way to what worked."""
+    store, name = app.session.store, (params.component, params.key)
+    context = call.with_variables(call.context, store.env_names(*name))
     visible = visible_hints(app, call)
-    steps = store.get(app.now(), params.component, params.key, context, visible)
-    result = await _or_previous(app, app.in_slices(steps))
+    try:
+        result = await app.in_slices(store.get(app.now(), *name, context, visible))
+    except NotFound as error:
+        learned = await learned_here(app, context)
+        if learned is not None and (found := learned.get(*name)):
+            return found
+        raise await _with_previous_offer(app, refused_error(error, learned, *name)) from None
+    if is_guess(result["hint"]["meta"]) and (better := await _better_than_guess(app, result, context, *name)):
+        return better
     if "basis" in result:
         (result,) = await _mark_stale([result], context, call)
     return result
+
+
+async def _better_than_guess(
+    app: App, result: dict[str, Any], context: Context, component: str, key: str
+) -> dict[str, Any] | None:
+    learned = await learned_here(app, context)
+    return learned.get(component, key) if learned is not None and learned.corrects(component, key, result) else None
 
 
 async def _mark_stale(hits: list[dict[str, Any]], context: Context, call: Call) -> list[dict[str, Any]]:
@@ -248,13 +266,18 @@ async def _mark_stale(hits: list[dict[str, Any]], context: Context, call: Call) 
 
 
 async def _or_previous(app: App, answer: Awaitable[Any]) -> Any:
-    """Add to a NotFound how to import the hints of the previous session, when there are any. A hint that exists, but
-    not for here, is not one of those: the reasons say more."""
+    """Add to a NotFound how to import the hints of the previous session, when there are any."""
     try:
         return await answer
     except NotFound as error:
-        note = None if error.data.get("why_not") else await app.previous_note()
-        raise (NotFound(f"{error.message}; {note}", **error.data) if note else error) from None
+        raise await _with_previous_offer(app, error) from None
+
+
+async def _with_previous_offer(app: App, error: NotFound) -> NotFound:
+    """The error with how to import the hints of the previous session, when there are any. A hint that exists, but not
+    for here, is not one of those: the reasons say more."""
+    note = None if error.data.get("why_not") else await app.previous_note()
+    return NotFound(f"{error.message}; {note}", **error.data) if note else error
 
 
 @operation(
@@ -291,7 +314,34 @@ async def query(app: App, params: Query, call: Call) -> Any:
         hit.pop("due", None)
     if any("basis" in hit for hit in result["hints"]):
         result["hints"] = await _mark_stale(result["hints"], context, call)
+    if "more" not in result:
+        await _add_learned(app, params, context, result)
     return result if result["hints"] else await _with_previous_note(app, result)
+
+
+async def _add_learned(app: App, params: Query, context: Context, result: dict[str, Any]) -> None:
+    """Add what was learned and matches, for the jobs that no hint is for here: among the hints that match as a whole by
+    its score. A guess of scan's gives way to what worked."""
+    learned = await learned_here(app, context)
+    if learned is None:
+        return
+    filters = HintFilter.parse(params.component, params.keys, params.tags, params.text, params.regex)
+    store, now, hits = app.session.store, app.now(), result["hints"]
+    guesses = [hit for hit in hits if is_guess(hit["hint"]["meta"])]
+    corrected = [hit for hit in guesses if learned.corrects(hit["component"], hit["key"], hit)]
+    hits = [hit for hit in hits if hit not in corrected]
+    replaced = {(hit["component"], hit["key"]) for hit in corrected}
+    for hit in learned.search(filters, params.limit):
+        name = (hit["component"], hit["key"])
+        if name in replaced or not store.applies(now, *name, context):
+            hits.append(hit)
+    hits.sort(key=lambda hit: ("partial" in hit, -hit["score"] if "partial" not in hit else 0.0))
+    result["hints"] = hits[: params.limit]
+    result.update({"more": True} if len(hits) > params.limit else {})
+    if hits:
+        result.pop("why_not", None)
+    elif refused := learned.search_refused(filters, limits.MAX_QUERY_WHY_NOT):
+        result["why_not"] = [*result.get("why_not", ()), *refused][: limits.MAX_QUERY_WHY_NOT]
 
 
 async def _with_previous_note(app: App, result: dict[str, Any]) -> dict[str, Any]:
@@ -312,7 +362,14 @@ async def _with_previous_note(app: App, result: dict[str, Any]) -> dict[str, Any
     ),
 )
 async def bump(app: App, params: Bump, call: Call) -> Any:
-    return await _or_previous(app, app.once(call, lambda: _bump(app, params, call)))
+    """Credit a hint or, where there is none, what was learned for the job."""
+    try:
+        return await app.once(call, lambda: _bump(app, params, call))
+    except NotFound as error:
+        learned = await learned_here(app, call.context) if params.scope is None else None
+        if learned is not None and (answer := learned.creditable(params.component, params.key)):
+            return await credit_fact(app, learned, answer, params.component, params.delta, call)
+        raise await _with_previous_offer(app, refused_error(error, learned, params.component, params.key)) from None
 
 
 async def _bump(app: App, params: Bump, call: Call) -> Any:
@@ -370,7 +427,18 @@ async def list_components(app: App, params: ListComponents, call: Call) -> Any:
         context = call.with_variables(call.context, store.env_names(params.component))
     visible = visible_hints(app, call)
     result = await app.in_slices(store.list_components(app.now(), params.component, context, params.offset, visible))
+    if params.offset == 0 and (rows := await _learned_rows(app, params.component, call.context)):
+        result["learned"] = rows
     return await _with_previous_note(app, result)
+
+
+async def _learned_rows(app: App, component: str | None, context: Context) -> list[dict[str, Any]]:
+    """What was learned here for the jobs that no hint is for, apart from the hints."""
+    learned = await learned_here(app, context)
+    if learned is None or component not in (None, *learned.names):
+        return []
+    store, now = app.session.store, app.now()
+    return [row for row in learned.rows() if not store.applies(now, row["component"], row["key"], context)]
 
 
 # Scan: the commands in a repo's manifests become hints, and are updated and removed with them
@@ -397,14 +465,9 @@ async def _scan(app: App, params: Scan, call: Call) -> Any:
     entries = [(item.component, item.key, item.value, _scan_meta(item, params.repo)) for item in params.commands]
     bases = {(item.component, item.key): item.files for item in params.commands if item.files}
     decision = app.session.store.decide_sync(
-        app.now(), {"repo": params.repo}, SCANNED_BY, entries, _Unread(params.unread).keeps, _replaces, bases
+        app.now(), {"repo": params.repo}, SCANNED_BY, entries, _Unread(params.unread).keeps, bases
     )
     return decision.result if params.dry_run else app.commit(decision, call)
-
-
-def _replaces(held: Hint, new: Hint) -> bool:
-    """A command that the repo itself defines replaces a learned one; a guess does not."""
-    return held.meta.get("added_by") == LEARNED_BY and not is_guess(new.meta)
 
 
 class _Unread:

@@ -14,10 +14,10 @@ from nudge.errors import Invalid
 from nudge.history import store
 from nudge.history.redact import redact_event
 from nudge.history.sessions import close_silent_sessions
-from nudge.learning import ops as learning
 from nudge.telling import hook_answers
 from nudge.usecases.app import App
 from nudge.usecases.call import Call, Params, Result
+from nudge.usecases.command_credit import command_context
 
 
 class Record(Params):
@@ -53,7 +53,7 @@ class RecordManyResult(Result):
 )
 async def record(app: App, params: Record, call: Call) -> Any:
     """Store one event, credit a command's outcome to the hints with the same command, and answer with what is known."""
-    context = learning.command_context(app, params.event, call)
+    context = command_context(app, params.event, call)
     result = await store_event(app, params, call)
     session = str(params.event["session_id"])
     if params.event["type"] == "session_end":

@@ -19,7 +19,7 @@ from nudge.clock import SESSION, Clock, boot_id
 from nudge.config import Settings, Sources
 from nudge.context import Context, project_of
 from nudge.errors import Invalid, StorageFailed, Unavailable
-from nudge.hints.model import Change, Hint, Identity, hide_secrets
+from nudge.hints.model import Change, Hint, Identity, hide_secrets, is_copied_fact
 from nudge.hints.scope import scope_of
 from nudge.hints.store import HintStore
 from nudge.locks import OwnerLock, is_free
@@ -353,7 +353,7 @@ class PreviousSession:
 
 
 def _identities_in(raw: bytes | None) -> list[Identity]:
-    """Empty for a damaged file. Redacted hints are left out: they cannot be imported."""
+    """Empty for a damaged file. Redacted hints and copies of facts are left out: they cannot be imported."""
     try:
         components = json.loads(raw or b"{}").get("components", {})
         return [
@@ -361,7 +361,7 @@ def _identities_in(raw: bytes | None) -> list[Identity]:
             for component, content in components.items()
             for key, held in content["hints"].items()
             for hint in (held if isinstance(held, list) else [held])
-            if not hint.get("redacted")
+            if not hint.get("redacted") and not is_copied_fact(hint["meta"])
         ]
     except (ValueError, AttributeError, KeyError, TypeError):
         return []

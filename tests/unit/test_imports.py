@@ -51,8 +51,8 @@ LEAVES = frozenset(
 DOMAINS = frozenset(("hints", "history", "learning", "manifests", "memories", "telling"))
 ROOMS = frozenset(("learning", "telling"))
 OPS, STORE, VERBS = "a room's ops", "a room's store", "a room's cli"
-# `hook_answers` is the part of the operation `nudge.record` that tells.
-ROLES = {"ops": OPS, "hook_answers": OPS, "store": STORE, "cli": VERBS}
+# `observer` and `hook_answers` are the parts of the operation `nudge.record` that learn and tell.
+ROLES = {"ops": OPS, "observer": OPS, "hook_answers": OPS, "store": STORE, "cli": VERBS}
 
 MAY_IMPORT = {
     **dict.fromkeys(LEAVES, LEAVES),

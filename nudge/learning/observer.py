@@ -1,0 +1,97 @@
+"""Learning from recorded events: the facts in memory take in the outcome of each command and answer a failure that is
+known; what changed is stored."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from nudge.errors import NudgeError
+from nudge.history.observations import FILE_CHANGES
+from nudge.learning import store
+from nudge.learning.broken_tests import BrokenTest
+from nudge.learning.fact import Fact
+from nudge.learning.facts import Changes, Facts
+from nudge.learning.outcome import analyse
+from nudge.storage.database import Database
+from nudge.telling.ledger import Line
+from nudge.telling.use import IDENTITY
+from nudge.usecases.app import App, with_loop_turns
+
+_LEARNED_AT_ONCE = 10  # spooled events
+
+Event = Mapping[str, Any]
+
+
+async def load_facts(app: App, database: Database) -> Facts:
+    """The facts in memory; the first call reads them from the database."""
+    if app.facts is None:
+        loaded = await database.read(store.load)
+        app.facts = app.facts or loaded  # another call may have loaded them meanwhile
+    return app.facts
+
+
+async def learn(app: App, all_facts: Facts, event: Event, observation_id: int) -> tuple[Line | None, Changes]:
+    """Update the facts in memory with the outcome of a command. Return the line about its failure, if the failure is
+    known and the session was not told of it yet, and the changes to pass to `store_changes`."""
+    now = app.now()
+
+    def observe() -> tuple[Line | None, Changes]:
+        answer, changes = _observe(all_facts, event, observation_id, now, can_tell=True)
+        return _line_about(answer, now), changes
+
+    return await app.in_learning_thread(observe)
+
+
+async def learn_all(app: App, all_facts: Facts, recorded: Sequence[tuple[Event, int]]) -> list[Changes]:
+    """Update the facts in memory with events that no hook waits for, in small portions: a hook that does wait gets its
+    answer between two of them."""
+    now = app.now()
+    taught: list[Changes] = []
+    for start in range(0, len(recorded), _LEARNED_AT_ONCE):
+        portion = recorded[start : start + _LEARNED_AT_ONCE]
+        turns = with_loop_turns(portion)
+        taught += await app.in_learning_thread(partial(_observe_all, all_facts, turns, now))
+    return taught
+
+
+def _observe_all(all_facts: Facts, recorded: Iterable[tuple[Event, int]], now: float) -> list[Changes]:
+    return [_observe(all_facts, event, observation_id, now, can_tell=False)[1] for event, observation_id in recorded]
+
+
+def _observe(
+    all_facts: Facts, event: Event, observation_id: int, now: float, *, can_tell: bool
+) -> tuple[Fact | BrokenTest | None, Changes]:
+    if event.get("type") in FILE_CHANGES and isinstance(path := event.get("file_path"), str):
+        all_facts.note_edit(str(event["session_id"]), path)
+    outcome, project = analyse(event, observation_id), event.get("project")
+    if outcome is None or not isinstance(project, str) or not project:
+        return None, Changes()
+    happened_at = min(float(event["timestamp"]), now)  # an event from the spool may be old
+    session = str(event["session_id"])
+    return all_facts.observe(project.casefold(), session, outcome, happened_at, now, can_tell=can_tell)
+
+
+def _line_about(answer: Fact | BrokenTest | None, now: float) -> Line | None:
+    if answer is None or not (text := answer.text(now)):
+        return None
+    if isinstance(answer, Fact):
+        return Line(answer.name, "fact", text, "this failure is known", answer.uses)
+    return Line(f"test {answer.id}", "test", text, "this test failed before", ((IDENTITY, f"#{answer.latest[1]}"),))
+
+
+async def store_changes(database: Database, taught: Sequence[Changes]) -> None:
+    """Store what events taught. A write that fails is not an error: the facts stay in memory until the server ends."""
+    changed = [changes for changes in taught if changes]
+    if not changed:
+        return
+
+    def write(connection: sqlite3.Connection) -> None:
+        for changes in changed:
+            store.store(connection, changes)
+
+    with suppress(NudgeError):
+        await database.write(write)
