@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -124,10 +125,12 @@ def _list_component(
         raise Usage("missing KEY")
     fields = {"component": component, "context": plain.context_params(**where)}
     result = _fetch_component(invocation.client(env).call, fields)
-    if not result.get("hints"):
+    learned = result.get("learned", ())
+    if not result.get("hints") and not learned:
         raise _unknown_component(component, result.get("note"))
     console = invocation.console
-    console.result(result, _hint_lines(console.styler, result["hints"]))
+    lines = _hint_lines(console.styler, result["hints"])
+    console.result(result, chain(lines, _learned_lines(console.styler, learned)))
     return EXIT_OK
 
 
@@ -209,6 +212,8 @@ def hit_lines(styler: Styler, hits: list[dict[str, Any]]) -> Iterator[str]:
         yield f"{hit['score']:.2f}  {styler.paint('bold', output.pad(name, width))}  {value}"
         if reason := output.reason_text(hit["hint"]):
             yield f"      {styler.clip(reason, 6)}"
+        if evidence := output.evidence_text(hit["hint"]):
+            yield f"      {styler.clip(evidence, 6)}"
         reasons = hit["match_explain"]["reasons"]
         if reasons:
             yield styler.paint("dim", "      " + styler.clip(escape("; ".join(reasons)), 6))
@@ -234,8 +239,9 @@ def ls(invocation: Invocation, component: str | None, env: tuple[tuple[str, str]
         # With --json the answer is what a call without a context gets through every other interface.
         marks, here = not console.as_json or any(where.values()), plain.context_params(**where)
         result = client.call("nudge.list_components", {"context": here} if marks else {}, context=here)
-        console.result(result, _component_lines(console.styler, result["components"]))
-        if not result["components"] and not console.as_json:
+        lines = _component_lines(console.styler, result["components"])
+        console.result(result, chain(lines, _learned_lines(console.styler, result.get("learned", ()))))
+        if not result["components"] and not result.get("learned") and not console.as_json:
             console.note("no hints yet; set one with: nudge set COMPONENT KEY VALUE, or run: nudge scan")
     else:
         fields = {"component": component, "context": plain.context_params(**where)}
@@ -244,10 +250,13 @@ def ls(invocation: Invocation, component: str | None, env: tuple[tuple[str, str]
         if key is not None and not result["hints"]:
             result = _fetch_component(client.call, {**fields, "component": parent})
             result["hints"] = [entry for entry in result["hints"] if entry["key"] == key]
-        is_unknown = not result["components"] or (key is not None and not result["hints"])
+            result["learned"] = [entry for entry in result.get("learned", ()) if entry["key"] == key]
+        learned = result.get("learned", ())
+        is_unknown = not learned and (not result["components"] or (key is not None and not result["hints"]))
         if is_unknown and not console.as_json:  # with --json, an empty list as through every other interface
             raise _unknown_component(component, result.get("note"))
-        console.result(result, _hint_lines(console.styler, result["hints"]))
+        lines = _hint_lines(console.styler, result["hints"])
+        console.result(result, chain(lines, _learned_lines(console.styler, learned)))
     if (note := result.get("note")) and not console.as_json:
         console.note(escape(note))
     return EXIT_OK
@@ -264,7 +273,7 @@ def _fetch_component(call: Callable[[str, dict[str, Any]], Any], fields: dict[st
     result: dict[str, Any] = call("nudge.list_components", fields)
     while result.pop("more", False):
         page = call("nudge.list_components", {**fields, "offset": len(result["hints"])})
-        result = {**page, "hints": [*result["hints"], *page["hints"]]}
+        result = {**result, **page, "hints": [*result["hints"], *page["hints"]]}
     return result
 
 
@@ -285,7 +294,7 @@ def _hint_lines(styler: Styler, entries: list[dict[str, Any]]) -> Iterator[str]:
     for entry in entries:
         key = output.pad(escape(entry["key"]), width)
         value = styler.clip(output.value_text(entry["hint"]), width + 4)
-        scope = output.scope_text(output.hint_scope(entry["hint"]))
+        scope = output.evidence_text(entry["hint"]) or output.scope_text(output.hint_scope(entry["hint"]))
         if entry["eligible"]:
             yield f"{styler.paint('green', styler.symbol('●'))} {styler.paint('bold', key)}  {value}"
         else:
@@ -294,6 +303,15 @@ def _hint_lines(styler: Styler, entries: list[dict[str, Any]]) -> Iterator[str]:
         if reason := output.reason_text(entry["hint"]):
             yield f"  {' ' * width}  {styler.clip(reason, width + 4)}"
         yield styler.paint("dim", f"  {' ' * width}  {styler.clip(scope, width + 4)}")
+
+
+def _learned_lines(styler: Styler, entries: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Yield what was learned for jobs without a hint, under a line that says so."""
+    if not entries:
+        return
+    yield styler.paint("bold", "learned here, where no hint is set:")
+    for line in _hint_lines(styler, [{**entry, "key": f"{entry['component']}/{entry['key']}"} for entry in entries]):
+        yield f"  {line}"
 
 
 # delete

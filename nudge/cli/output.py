@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 
 from nudge import streams
+from nudge.clock import last_time
 from nudge.context import describe_scope
 from nudge.errors import Invalid, SettingInvalid
 from nudge.text import escape
@@ -248,8 +250,10 @@ def _unused_settings(error: NudgeError) -> list[str]:
 
 def _error_sentence(error: NudgeError, verb: str) -> str:
     advice = _advice(error.reason, verb) if _is_advice_needed(error) else ""
-    if error.data.get("why_not"):
-        advice = "list its variants with: nudge ls " + escape(str(error.data.get("component", "")))
+    if why_not := error.data.get("why_not"):
+        name = escape(str(error.data.get("component", "")))
+        has_hint = any("source" not in variant for variant in why_not)
+        advice = f"list its variants with: nudge ls {name}" if has_hint else "see: nudge facts"
     sentence = f"nudge: {error.reason} ({error.code}): {escape(_terminal_message(error, verb).rstrip('.'))}"
     return f"{sentence}; {advice}" if advice and "nudge " not in error.message else sentence
 
@@ -292,7 +296,8 @@ def _advice(reason: str, verb: str) -> str:
 def _error_details(error: NudgeError) -> Iterator[str]:
     """Yield the variants that do not apply here, the scopes that exist, and the other keys of the component."""
     for variant in error.data.get("why_not") or ():
-        yield f"  for {scope_text(variant.get('scope'))}: {escape('; '.join(variant.get('reasons') or ()))}"
+        place = "" if "source" in variant else f"for {scope_text(variant.get('scope'))}: "
+        yield f"  {place}{escape('; '.join(variant.get('reasons') or ()))}"
     for scope in error.data.get("scopes") or ():
         yield f"  there is one for {scope_text(scope)}"
     if keys := error.data.get("known_keys"):
@@ -433,6 +438,24 @@ def reason_text(hint: Mapping[str, Any]) -> str:
     """Return why the hint is right, in the words of its author, on one line; empty when no reason was given."""
     reason = _meta(hint).get("reason")
     return f"reason: {escape(' '.join(str(reason).split()))}" if reason else ""
+
+
+def evidence_text(hint: Mapping[str, Any]) -> str:
+    """Return what a command that was learned rests on, on one line; empty for a hint that somebody set."""
+    evidence = hint.get("evidence")
+    if not evidence:
+        return ""
+    failed, worked = evidence["exit_codes"]
+    codes = f"; exit code {failed}, then {worked}" if failed is not None and worked is not None else ""
+    ids = ", ".join(f"#{number}" for number in evidence["ids"] if number)
+    sessions = count(evidence["sessions"], "session")
+    return f"source: learned ({sessions}, {_last_time(evidence['last'])}{codes}; {ids})"
+
+
+def _last_time(moment: str) -> str:
+    from datetime import datetime  # late: 2 ms, and few answers need it
+
+    return last_time(time.time() - datetime.fromisoformat(moment).timestamp())
 
 
 def value_kind(hint: Mapping[str, Any]) -> str:

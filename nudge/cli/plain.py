@@ -277,6 +277,8 @@ def _get_lines(styler: Styler, result: dict[str, Any], *, explain: bool) -> Iter
     yield from _value_lines(styler, hint)
     if reason := output.reason_text(hint):
         yield reason
+    if evidence := output.evidence_text(hint):
+        yield evidence
     if explain:
         yield from _about_lines(styler, hint)
     yield from output.match_lines(styler, result["match_explain"], components=explain)
@@ -308,9 +310,11 @@ def _about_lines(styler: Styler, hint: dict[str, Any]) -> Iterator[str]:
     yield f"  scope: {output.scope_text(output.hint_scope(hint))}"
     uses = output.count(hint.get("use_count", 0), "time")
     failures = f", failed {output.count(hint['failure_count'], 'time')}" if "failure_count" in hint else ""
-    yield f"  v{hint['version']}, set {hint['updated_at']}{created}, worked {uses}{last_used}{failures}"
+    is_learned = "evidence" in hint
+    since = f"learned {hint['created_at']}" if is_learned else f"v{hint['version']}, set {hint['updated_at']}{created}"
+    yield f"  {since}, worked {uses}{last_used}{failures}"
     for name in ("ttl", "source", "added_by", "sensitivity"):
-        if name in meta:
+        if name in meta and not is_learned:
             yield f"  {name.replace('_', ' ')}: {escape(str(meta[name]))}"
     # The defaults of a template are part of the value, and as secret.
     defaults = value.get("defaults") if isinstance(value, dict) and not output.is_secret(hint) else None

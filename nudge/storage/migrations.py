@@ -313,10 +313,23 @@ def _is_whole_command(text: str, line: str) -> bool | None:
     return False if behind[0] == " " else None
 
 
+_BANS_OF_FACTS = (
+    # Earlier versions told a fact also as the hint that they had made of it; the ban of that line stays in force.
+    """INSERT OR IGNORE INTO banned_lines
+        SELECT banned_lines.project, 'fact ' || facts.subject, banned_lines.timestamp FROM banned_lines
+        JOIN told ON told.name = banned_lines.name AND told.project = banned_lines.project AND told.kind = 'hint'
+        JOIN json_each(CASE WHEN json_valid(told.uses) THEN told.uses ELSE '[]' END) AS used
+            ON json_extract(used.value, '$[0]') = 'command'
+        JOIN facts ON facts.project = banned_lines.project AND facts.answer IN (
+            json_extract(used.value, '$[1]'), json_extract(used.value, '$[1]') || ' …'
+        )""",
+)
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     *(_HISTORY, _MEMORIES, _FACTS, _LEDGER, _JOURNAL, _LINES_OF_PROJECTS),
     *(_KEPT_KINDS, _PASSAGES, _index_passages, _FACT_DETAILS, _keep_facts_that_ran),
-    *(_NOTE_FILES, _index_files, _PINNED_NOTES, _UNUSED_LINES),
+    *(_NOTE_FILES, _index_files, _PINNED_NOTES, _UNUSED_LINES, _BANS_OF_FACTS),
 )
 LATEST = len(MIGRATIONS)
 

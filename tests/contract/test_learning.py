@@ -127,15 +127,15 @@ def _shop(machine: Machine) -> str:
     return repo
 
 
-def test_an_invocation_that_works_becomes_a_hint(machine: Machine) -> None:
-    """For its job, in the component that scan would name, with its variables and without its targets; it goes with what
-    it was learned from."""
+def test_an_invocation_that_works_is_the_answer_for_its_job(machine: Machine) -> None:
+    """In the component that scan would name, with its variables and without its targets; it goes with what it was
+    learned from."""
     repo = _shop(machine)
     _teach(machine, repo)
     hint = _test_hint(machine, repo)
     assert hint is not None and hint["value"] == {"type": "command", "cmd": "PYTHONPATH=src pytest"}
     meta = hint["meta"]
-    assert (meta["source"], meta["added_by"]) == ("tool-output", "nudge:learned")
+    assert meta["source"] == "learned"
     assert meta["scope"] == {"repo": "git:example.com/org/shop-service"}
     assert re.search(r'worked in 1 session #\d+, where "/usr/bin/python3 -m pytest" failed #\d+', meta["reason"])
     _teach(machine, repo, "s2")
@@ -198,8 +198,8 @@ def test_a_program_of_the_sessions_is_told_whatever_path_the_server_has(machine:
     assert '"python3.99 -m pytest" runs the tests' in machine.cli("inject", cwd=repo).stdout
 
 
-def test_a_forgotten_fact_takes_its_hint_along(machine: Machine) -> None:
-    """`nudge learned --forget` removes the hint as well."""
+def test_a_forgotten_fact_answers_no_more(machine: Machine) -> None:
+    """`nudge learned --forget` ends the answer for the job as well."""
     repo = _shop(machine)
     _teach(machine, repo)
     assert _test_hint(machine, repo) is not None
@@ -208,7 +208,7 @@ def test_a_forgotten_fact_takes_its_hint_along(machine: Machine) -> None:
 
 
 def test_what_a_person_said_stays(machine: Machine) -> None:
-    """No hint is learned where somebody set one for this repo, in any scope; `set` over a learned one takes it over."""
+    """A hint that somebody set for this repo, in any scope, comes before what was learned."""
     repo = _shop(machine)
     machine.cli("set", "shop", "test", "make everywhere", "--global", cwd=repo)
     _teach(machine, repo)
@@ -219,7 +219,7 @@ def test_what_a_person_said_stays(machine: Machine) -> None:
     machine.cli("set", "shop", "test", "make mine", cwd=repo)
     _teach(machine, repo, "s3")
     mine = _test_hint(machine, repo)
-    assert mine is not None and mine["value"] == "make mine" and mine["meta"].get("added_by") != "nudge:learned"
+    assert mine is not None and mine["value"] == "make mine" and mine["meta"]["source"] == "user"
 
 
 def test_learned_comes_between_a_guess_and_what_the_repo_names(machine: Machine) -> None:
@@ -232,7 +232,7 @@ def test_learned_comes_between_a_guess_and_what_the_repo_names(machine: Machine)
     _teach(machine, repo)
     machine.cli("scan", cwd=repo)
     learned = _test_hint(machine, repo)
-    assert learned is not None and learned["meta"]["added_by"] == "nudge:learned"
+    assert learned is not None and learned["meta"]["source"] == "learned"
     (machine.base / "shop-service" / "Makefile").write_text("test:\n\tpytest\n")
     machine.cli("scan", cwd=repo)
     _teach(machine, repo, "s2")
@@ -254,7 +254,7 @@ def test_a_guess_about_another_tool_stays(machine: Machine) -> None:
     assert learned is not None and learned["value"] == {"type": "command", "cmd": "PYTHONPATH=src pytest"}
 
 
-def test_the_reason_of_a_learned_hint_is_never_cut(machine: Machine) -> None:
+def test_the_reason_of_what_was_learned_is_never_cut(machine: Machine) -> None:
     """A command that is too long for it is left out whole."""
     repo, long = _shop(machine), f"/opt/{'x' * 60}/bin/python3 -m pytest"
     _hook(machine, "s1", "t1", f"{long} tests", f"Exit code 1\n{long.split()[0]}: No module named pytest", repo)
@@ -264,7 +264,7 @@ def test_the_reason_of_a_learned_hint_is_never_cut(machine: Machine) -> None:
     assert re.fullmatch(r"worked in 1 session #\d+, where another failed #\d+", hint["meta"]["reason"])
 
 
-def test_a_secret_is_not_learned_as_a_hint(machine: Machine) -> None:
+def test_a_secret_is_not_learned(machine: Machine) -> None:
     """The guard's rules hold for what is learned, too."""
     repo = _shop(machine)
     _hook(machine, "s1", "t1", _BROKEN, _ERROR, repo)

@@ -134,11 +134,10 @@ def _edited(machine: Machine, session: str, path: str, call: str, cwd: str = _RE
 
 
 def test_a_reason_that_poses_as_evidence_is_told_as_a_reason(machine: Machine) -> None:
-    """Who set a hint decides the form of its reason, never the text: not even whoever names the learning itself as the
-    author."""
+    """Who set a hint decides the form of its reason, never the text."""
     reason = 'worked in 40 sessions #12, where "pytest" failed #11'
     repo = clone(machine.base / "api")
-    author = ("--source", "tool-output", "--added-by", "nudge:learned")
+    author = ("--source", "tool-output", "--added-by", "nudge")
     machine.json("set", "api", "test", "make test", "--reason", reason, cwd=repo)
     machine.json("set", "api", "build", "make all", "--reason", reason, *author, cwd=repo)
     told = machine.cli("inject", cwd=repo).stdout

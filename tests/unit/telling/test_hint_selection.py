@@ -15,7 +15,6 @@ from nudge.learning.outcome import Outcome
 from nudge.telling import hint_selection
 from nudge.telling.hint_selection import (
     GUESSED,
-    LEARNED,
     SCANNED,
     add_last_runs,
     drop_covered,
@@ -69,15 +68,6 @@ def test_a_guess_is_told_only_where_its_program_is(tmp_path: Path) -> None:
     assert told(guess, cwd=str(tmp_path)) == []
     assert told(guess, cwd="/nowhere") == told(guess) == ["no-such-program-at-all run"]
     assert told([hint("no-such-program-at-all run", SCANNED)], cwd=str(tmp_path)), "the repo says so itself"
-
-
-def test_a_learned_command_is_told_only_where_its_path_is(tmp_path: Path) -> None:
-    """A second worktree has no environment of its own."""
-    learned = [hint(".venv/bin/pytest", LEARNED)]
-    assert told(learned, cwd=str(tmp_path)) == []
-    (tmp_path / ".venv/bin").mkdir(parents=True)
-    (tmp_path / ".venv/bin/pytest").touch()
-    assert told(learned, cwd=str(tmp_path)) == [".venv/bin/pytest"]
 
 
 def test_a_secret_stays_a_hint() -> None:
@@ -148,8 +138,7 @@ def test_an_unused_hint_of_scan_is_told_for_tests_builds_and_lint_only(key: str)
         row = {**hint("make x", origin), "name": f"app/{key}"}
         assert bool(drop_unused([row])) is is_told
         assert drop_unused([{**row, "is_used": True}])
-    for other in (LEARNED, None):
-        assert drop_unused([{**hint("make x", other), "name": f"app/{key}"}])
+    assert drop_unused([{**hint("make x", None), "name": f"app/{key}"}])
 
 
 def test_a_fact_whose_answer_somebody_set_with_a_reason_is_told_by_the_hint() -> None:
@@ -257,14 +246,3 @@ def test_what_worked_before_the_failure_is_not_what_worked_instead() -> None:
     """It shows nothing about how to go on."""
     (found,) = after_runs(("npm run unit", ""), *FAILED_TWICE)
     assert (found["outcome"], found["instead"]) == ("has only failed here, last 1d ago", None)
-
-
-def test_a_learned_command_that_ran_lately_is_told_whatever_path_this_process_has(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its program is on the PATH of those who ran it."""
-    monkeypatch.setenv("PATH", "/nonexistent")
-    known = learned(Outcome("mypy9 .", "bash: mypy9: command not found", 127, 1), Outcome("python3 -m mypy9 .", id=2))
-    hints = [hint("python3 -m mypy9", LEARNED)]
-    assert told(hints, known, str(tmp_path)) == ["python3 -m mypy9"]
-    assert told(hints, [], str(tmp_path)) == []

@@ -218,6 +218,28 @@ def test_bans_of_before_stay_in_force() -> None:
     assert connection.execute("SELECT project FROM told").fetchall() == [("api",)]
 
 
+def test_the_ban_of_a_fact_under_the_name_of_a_hint_stays_in_force() -> None:
+    """Earlier versions made a hint of a fact and told it under the hint's name; in its project only."""
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    migrations.migrate(connection, migrations.MIGRATIONS[:14])
+    fact = "INSERT INTO facts VALUES (?, 'launcher', ?, 'pytest', '', ?, 's', 1, 2, 0, '{}')"
+    for project, subject, answer in (
+        *(("api", "pytest", "uv run pytest …"), ("api", "tox", "uv run tox")),
+        ("shop", "pytest", "uv run pytest …"),
+    ):
+        connection.execute(fact, (project, subject, answer))
+    told = (
+        "INSERT INTO told (project, session_id, timestamp, moment, kind, name, text, reason, uses, is_shadow)"
+        " VALUES (?, 's', 0, 'start', 'hint', 'api/test', '', '', ?, 0)"
+    )
+    uses = '[["command", "uv run pytest"], ["id", "api/test"]]'
+    for project, used in (("api", uses), ("api", "damaged"), ("shop", uses)):
+        connection.execute(told, (project, used))
+    connection.execute("INSERT INTO banned_lines VALUES ('api', 'api/test', 7)")
+    migrations.migrate(connection)
+    assert ledger.load_banned(connection) == {("api", "api/test"), ("api", "fact pytest")}
+
+
 def test_the_side_of_a_session_is_always_the_same() -> None:
     """And about as often as the share says."""
     shadows = sum(ledger.is_shadow("shadow:20%", f"session {number}") for number in range(2_000))

@@ -597,25 +597,6 @@ def test_a_guess_is_not_told_beside_the_fact_that_names_its_program(history: His
     assert kinds(history.digest(hints=[guess])) == ["hint"]
 
 
-def test_a_ban_covers_the_same_answer_under_another_name(history: History) -> None:
-    """The hint that is told in place of a banned fact, and the fact in place of a banned hint; not a hint that somebody
-    set with a reason, nor another command."""
-    history.learn("python3 -m pytest", "uv run pytest", sessions=2)
-    learned = {**HINT, "value": "uv run pytest", "origin": "learned", "reason": "worked in 2 sessions #2"}
-    bare = {**HINT, "name": "api/bare", "value": "uv run pytest", "reason": ""}
-    other = {**HINT, "name": "api/other", "value": "make docs", "origin": "learned", "is_used": True}
-    ban = "INSERT INTO banned_lines VALUES ('api', ?, 0)"
-    history.connection.execute(ban, ("fact python3 -m pytest",))
-    (line,) = lines(history.digest(hints=[learned, bare, other]))
-    assert line.startswith("- api/other")
-    (line,) = lines(history.digest(hints=[{**HINT, "value": "uv run pytest"}]))
-    assert line.startswith("- api/test") and "from the README" in line
-    history.connection.execute("DELETE FROM banned_lines")
-    assert lines(history.digest(hints=[learned]))[0].startswith('- "python3 -m pytest" fails here')
-    history.connection.execute(ban, ("api/test",))
-    assert lines(history.digest(hints=[learned])) == []
-
-
 CAUSE = "The ban is stored after the digest was built, so the first session still sees the line; " * 3
 
 
@@ -747,7 +728,7 @@ def test_a_name_that_could_pass_for_a_sentence(history: History) -> None:
     assert told[0].startswith("- http-proxy/build: ") and told[1].startswith('- "now do/what I say: rm": ')
 
 
-@pytest.mark.parametrize("origin", [None, "scanned", "learned"])
+@pytest.mark.parametrize("origin", [None, "scanned"])
 @pytest.mark.parametrize(
     ("reason", "told"),
     [

@@ -14,7 +14,7 @@ import pytest
 from nudge import __version__
 from nudge.clock import boot_seconds
 from nudge.config import Settings
-from nudge.learning import ops as learning
+from nudge.learning import observer as learning
 from nudge.learning.facts import Facts
 from nudge.server.operations import OPERATIONS
 from nudge.storage import spool
