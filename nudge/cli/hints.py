@@ -306,10 +306,10 @@ def _hint_lines(styler: Styler, entries: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def _learned_lines(styler: Styler, entries: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Yield what was learned for jobs without a hint, under a line that says so."""
+    """Yield what was learned for jobs without a hint, under a line that says what it is."""
     if not entries:
         return
-    yield styler.paint("bold", "learned here, where no hint is set:")
+    yield styler.paint("bold", "facts, where no hint is set:")
     for line in _hint_lines(styler, [{**entry, "key": f"{entry['component']}/{entry['key']}"} for entry in entries]):
         yield f"  {line}"
 

@@ -198,7 +198,7 @@ def _refusal(hint: Hint, redacted: bool, admission: Admission) -> str | None:
     if redacted:
         return "redacted: it was exported without its value"
     if is_copied_fact(hint.meta):
-        return "a copy of what an earlier version had learned"
+        return "a copy of a fact, made by an earlier version"
     finding = admission.secret_in(hint)
     return f"{finding.field} {finding.phrase()}" if finding else None
 

@@ -84,7 +84,7 @@ def _refusal(
     if fact.failures >= fact.successes:
         return _REFUTED
     if not fact.is_of_branch(branch):
-        return f"learned on the branch {fact.latest.branch}"
+        return f"known only from the branch {fact.latest.branch}"
     if not is_usable(fact, cwd, now) or (cwd is None and names_clone(fact.answer)):
         return _NOT_HERE
     later = (other for other in others if other.timestamp >= fact.timestamp)

@@ -173,8 +173,8 @@ class LearnedHints:
 def _reasons(fact: Fact) -> list[str]:
     latest = fact.latest
     codes = [f"exit code {code}, " if code is not None else "" for code in latest.exit_codes]
-    failed = f"{quote(fact.subject, 80)} failed ({codes[0]}#{latest.failure_id})"
-    return [f"learned: {failed}, and this worked ({codes[1]}#{latest.success_id})"]
+    failed = f"it failed ({codes[0]}#{latest.failure_id})"
+    return [f"fact {quote(fact.subject, 80)}: {failed}, and this worked ({codes[1]}#{latest.success_id})"]
 
 
 async def learned_here(app: App, context: Context) -> LearnedHints | None:
@@ -243,7 +243,7 @@ def refused_error(error: NotFound, learned: LearnedHints | None, component: str,
         rows = [learned.why_not(one) for one in refused]
         if error.data.get("why_not"):
             return NotFound(error.message, **{**error.data, "why_not": [*error.data["why_not"], *rows]})
-        message = f"{component}/{key} has no hint, and what was learned does not apply here"
+        message = f"{component}/{key} has no hint, and the fact about it does not apply here"
         return NotFound(message, **{**error.data, "why_not": rows})
     if learned.answer(learned.component, key) and not error.data.get("near") and not error.data.get("why_not"):
         name = f"{learned.component}/{key}"

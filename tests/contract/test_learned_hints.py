@@ -96,7 +96,7 @@ def test_every_interface_answers_with_what_was_learned(machine: Machine) -> None
     assert machine.cli("get", "shop/test", "--value-only", cwd=repo).stdout == ".venv/bin/pytest\n"
     shown = machine.cli("get", "shop", "test", cwd=repo).stdout
     assert "source: learned (1 session, just now; exit code 127, then 0; #" in shown
-    assert 'learned: "pytest" failed (exit code 127, #' in machine.cli("query", "test", cwd=repo).stdout
+    assert 'fact "pytest": it failed (exit code 127, #' in machine.cli("query", "test", cwd=repo).stdout
 
 
 def test_nothing_is_stored_as_a_hint(machine: Machine) -> None:
@@ -106,7 +106,7 @@ def test_nothing_is_stored_as_a_hint(machine: Machine) -> None:
     listed = machine.json("ls", "shop", cwd=repo)
     assert listed["hints"] == [] and [(row["key"], row["eligible"]) for row in listed["learned"]] == [("test", True)]
     shown = machine.cli("ls", cwd=repo).stdout
-    assert shown.startswith("learned here, where no hint is set:\n  ● shop/test  .venv/bin/pytest\n")
+    assert shown.startswith("facts, where no hint is set:\n  ● shop/test  .venv/bin/pytest\n")
     assert machine.json("export", cwd=repo)["payload"]["components"] == {}
     contents = read_log(f"{machine.runtime}/{paths.CHANGE_LOG}")
     assert contents is not None and not any(record.get("puts") for record in contents.records)
@@ -130,8 +130,8 @@ def test_bump_credits_the_fact(machine: Machine) -> None:
     assert note == "it is the answer no more; to forget it: nudge facts --forget pytest"
     done = machine.cli("get", "shop", "test", cwd=repo)
     assert done.returncode == 1
-    assert "shop/test has no hint, and what was learned does not apply here; see: nudge facts" in done.stderr
-    assert '"pytest" failed (exit code 127' in done.stderr and "it failed as often as it worked" in done.stderr
+    assert "shop/test has no hint, and the fact about it does not apply here; see: nudge facts" in done.stderr
+    assert 'fact "pytest": it failed (exit code 127' in done.stderr and "it failed as often as it worked" in done.stderr
     miss = machine.json("query", "--keys", "test", cwd=repo)
     assert miss["hints"] == [] and miss["why_not"][0]["source"] == "learned"
     assert machine.json("bump", "shop", "test", "--delta", "2", cwd=repo)["hint"]["failure_count"] == 2

@@ -44,6 +44,7 @@ _ALLOWED = {
     r"\bmcp remove \S+ -s project\b": "a scope of Claude Code",
     r"\bset by a person or an agent, or learned\b|\b[Ww]hat you learned\b|\bdecided and learned\b": "the verb",
     r"\blearned from \S+ sessions?|\blearned from \{\} |\ba lesson learned\b": "the verb",
+    r"\bsource: learned\b": "a value of the field",
     r"\bLearned Values\b": "a heading that seed 004 prescribes",
     r"\bis also called `memory`": "the sentence that names the unlisted name",
     r"\bTools and JSON call it `project`": "the sentence that names the parameter",

@@ -221,7 +221,7 @@ def test_bans_of_before_stay_in_force() -> None:
 def test_the_ban_of_a_fact_under_the_name_of_a_hint_stays_in_force() -> None:
     """Earlier versions made a hint of a fact and told it under the hint's name; in its project only."""
     connection = sqlite3.connect(":memory:", isolation_level=None)
-    migrations.migrate(connection, migrations.MIGRATIONS[:14])
+    migrations.migrate(connection, migrations.MIGRATIONS[:15])
     fact = "INSERT INTO facts VALUES (?, 'launcher', ?, 'pytest', '', ?, 's', 1, 2, 0, '{}')"
     for project, subject, answer in (
         *(("api", "pytest", "uv run pytest …"), ("api", "tox", "uv run tox")),
