@@ -141,6 +141,7 @@ MAX_EDITED_FILES = 500  # of one session, whose tests are then not taken for bro
 FACT_SECONDS = 90 * 86_400.0  # after which a fact that was not confirmed is no longer told
 TRUSTED_RUN_SECONDS = 14 * 86_400.0  # in which a program that ran with success is taken to be on PATH still
 WATCHED_SESSIONS = 200  # whose commands PRIMARY follows to see what worked after a failure
+START_CANDIDATES = 100  # facts of most sessions; whether they can be used here is looked up on the disk
 MAX_START_FACTS = 3  # learned facts that a session is told at its start
 MAX_TOLD_SUPERSEDED = 80  # characters of the title of a note in whose place another is told
 MAX_TOLD_COMMAND = 120  # characters of a command that is told whole; a longer one is not told
@@ -232,7 +233,10 @@ EARLIEST_CLOCK = 1_767_225_600  # 2026-01-01: an earlier clock was never set
 
 # The history: observations in the database
 BUSY_TIMEOUT = 5.0  # seconds that a write waits for another process's transaction
-OFFLINE_READ_TIMEOUT = 0.1  # the same for a hook that reads the database itself
+OFFLINE_READ_TIMEOUT = (
+    0.1  # the same for a hook that reads the database itself, and seconds of processor time for all it reads
+)
+OFFLINE_READ_WAIT = 0.4  # seconds by the clock for the same
 READ_TIMEOUT = 1.8  # seconds of one query: a caller waits CALL_TIMEOUT
 WRITER_CACHE_BYTES = 16 * MIB  # with less, every insert into a large history reads its index pages again
 READER_CACHE_BYTES = 8 * MIB

@@ -8,7 +8,7 @@ import json
 import os
 import re
 from collections import Counter
-from functools import cache
+from functools import cache, lru_cache
 
 from nudge import limits
 from nudge.context import is_below
@@ -20,13 +20,13 @@ from nudge.learning.broken_tests import find_failed
 from nudge.learning.failures import SURROUNDINGS
 from nudge.learning.jobs import job_of
 from nudge.learning.outcome import Outcome, analyse
-from nudge.learning.shell import parse_commands
+from nudge.learning.shell import parse_known
 from nudge.programs import FORMATTERS, JOB_PROGRAMS, LINT_TARGETS, LINTERS, TARGET_RUNNERS
 from nudge.text import unwrap_command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
     from typing import Any
 
     from nudge.history.event import SqlConnection
@@ -504,23 +504,28 @@ class _PassedJobs:
 
     def __init__(self, connection: SqlConnection) -> None:
         self._connection = connection
-        self._projects: dict[str | None, list[tuple[int, str]]] = {}
+        self._projects: dict[str | None, dict[str, int]] = {}
+        """The commands with a job that succeeded, and when last."""
 
     def has_later(self, project: str | None, failed: SessionEntry) -> bool:
         """Whether the same job passed after it failed, in any session."""
         if project not in self._projects:
             self._projects[project] = self._read(project)
-        later = (content for timestamp, content in self._projects[project] if timestamp > failed.timestamp)
-        return any(_is_same_job(content, failed.content) for content in later)
+        passed = self._projects[project].items()
+        return any(at > failed.timestamp and _is_same_job(content, failed.content) for content, at in passed)
 
-    def _read(self, project: str | None) -> list[tuple[int, str]]:
+    def _read(self, project: str | None) -> dict[str, int]:
         rows = self._connection.execute(
             "SELECT timestamp, content, obs_type, metadata FROM (SELECT timestamp, content, obs_type, metadata FROM"
             " observations WHERE project = ? ORDER BY timestamp DESC, id DESC LIMIT ?)"
             f" WHERE obs_type IN ({placeholders(UNFAILED_COMMANDS)})",
             (project, limits.TOLD_ROWS_READ, *UNFAILED_COMMANDS),
         )
-        return [(timestamp, content) for timestamp, content, *outcome in rows if _has_passed(*outcome)]
+        passed: dict[str, int] = {}
+        for timestamp, content, *outcome in rows:
+            if _programs(content) and _has_passed(*outcome):
+                passed.setdefault(content, timestamp)
+        return passed
 
 
 def _failing_jobs(connection: SqlConnection, session_id: str) -> Iterator[SessionEntry]:
@@ -575,26 +580,28 @@ def _programs(command: str) -> set[str]:
     return {word for word in words if word in JOB_PROGRAMS}
 
 
-def _jobs(command: str) -> set[tuple[str, ...]]:
+@lru_cache(1_000)
+def _jobs(command: str) -> frozenset[tuple[str, ...]]:
     """The jobs in a command line, each with its arguments but without options: `python -m pytest -q tests` and
     `.venv/bin/pytest tests` are the same."""
     jobs = set()
-    for simple in parse_commands(command[: limits.MAX_LEARNED_COMMAND]):
+    for simple in parse_known(command[: limits.MAX_LEARNED_COMMAND]):
         names = [os.path.basename(word) for word in simple.words]
         start = next((at for at, name in enumerate(names) if name in JOB_PROGRAMS), None)
         if start is not None:
             jobs.add((names[start], *(word for word in simple.words[start + 1 :] if not word.startswith("-"))))
-    return jobs
+    return frozenset(jobs)
 
 
 _Run = tuple[str, frozenset[str]]
 
 
-def _runs(command: str) -> set[_Run]:
+@lru_cache(1_000)
+def _runs(command: str) -> frozenset[_Run]:
     """What a command line does, whatever program does it: `pytest tests/a.py` and `make check` test, the first a part,
     which is named by its targets."""
-    parsed = [one for one in parse_commands(command[: limits.MAX_LEARNED_COMMAND]) if _programs(one.text)]
-    return {(job, frozenset(filter(_is_target, one.arguments))) for one in parsed if (job := job_of(one))}
+    parsed = [one for one in parse_known(command[: limits.MAX_LEARNED_COMMAND]) if _programs(one.text)]
+    return frozenset((job, frozenset(filter(_is_target, one.arguments))) for one in parsed if (job := job_of(one)))
 
 
 def _is_same_job(passed: str, failed: str) -> bool:
@@ -602,7 +609,7 @@ def _is_same_job(passed: str, failed: str) -> bool:
     return bool(_jobs(failed) & _jobs(passed)) or _covers(_runs(passed), _runs(failed))
 
 
-def _covers(passed: set[_Run], failed: set[_Run]) -> bool:
+def _covers(passed: Set[_Run], failed: Set[_Run]) -> bool:
     """Whether all that failed has passed: the same targets, or the whole."""
     return bool(failed) and all((job, targets) in passed or (job, frozenset()) in passed for job, targets in failed)
 

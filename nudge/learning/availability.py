@@ -12,7 +12,7 @@ import sys
 
 from nudge.context import resolve
 from nudge.learning.command import SimpleCommand
-from nudge.learning.shell import parse_commands
+from nudge.learning.shell import parse_commands, parse_known
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -78,9 +78,12 @@ def names_clone(line: str) -> bool:
 
 
 def _absolute_paths(line: str) -> list[str]:
-    words = [word for command in parse_commands(line) for word in (*command.variables, *command.words)]
+    if "/" not in line:
+        return []
+    words = [word for command in parse_known(line) for word in (*command.variables, *command.words)]
     parts = [part for word in words for part in re.split(r"[=:,]", word)]
-    return [part for part in parts if part.startswith("/") and part.count("/") > 1]
+    # `//localhost/x` is what is left of an address.
+    return [part for part in parts if part.startswith("/") and not part.startswith("//") and part.count("/") > 1]
 
 
 def _existing_folder(path: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 
 from nudge import limits
 from nudge.clock import last_time
@@ -13,7 +12,7 @@ from nudge.learning import availability
 from nudge.learning.command import CUT_OFF
 from nudge.learning.cure import DIRECTORY, LAUNCHER, MISSING, PATH, RUNNER, STEP, Cure
 from nudge.learning.jobs import TEST, job_of
-from nudge.learning.shell import parse_commands
+from nudge.learning.shell import parse_known
 from nudge.programs import TEST_RUNNERS
 from nudge.text import quote, quote_command
 
@@ -141,17 +140,21 @@ class Fact:
         most = RARE * len(self.support)
         return self.ran[0] > most and self.ran[0] - count_told(self.subject) > most
 
+    @property
+    def subject_words(self) -> list[tuple[str, ...]]:
+        """The words of each command that it says fails."""
+        return [words for text in (self.subject, *self.also) if (words := words_of(text))]
+
     def contradicts(self, command: str) -> bool:
         """Whether it says that a command fails that another line recommends. What is missing fails with any
         arguments."""
-        recommended = _words_of(command)
+        recommended = words_of(command)
         if not recommended or command == self.answer:
             return False
-        subjects = filter(None, map(_words_of, (self.subject, *self.also)))
         is_missing = self.cure.kind != PATH and self.cure.family in ("tool", "module")
         return any(
             words == (recommended[: len(words)] if is_missing and self.cure.detail in words else recommended)
-            for words in subjects
+            for words in self.subject_words
         )
 
     def add_causes(self, causes: tuple[str, ...]) -> None:
@@ -251,16 +254,15 @@ def _sessions(number: int) -> str:
     return "1 session" if number == 1 else f"{number} sessions"
 
 
-@lru_cache(4_096)  # each command of a session is compared with every fact
 def command_of(text: str) -> SimpleCommand | None:
     """The last command of an answer."""
-    commands = parse_commands(text.removesuffix(CUT_OFF))
+    commands = parse_known(text.removesuffix(CUT_OFF))
     return commands[-1] if commands else None
 
 
-def _words_of(text: str) -> tuple[str, ...]:
+def words_of(text: str) -> tuple[str, ...]:
     """The variables and words of a single command; empty for several, which begin elsewhere or prepare something."""
-    commands = parse_commands(text.removesuffix(CUT_OFF))
+    commands = parse_known(text.removesuffix(CUT_OFF))
     return (*commands[0].variables, *commands[0].words) if len(commands) == 1 else ()
 
 
@@ -289,14 +291,14 @@ def _exists(path: str, cwd: str) -> bool:
 
 
 def _has_module(fact: Fact, cwd: str) -> bool:
-    commands = parse_commands(fact.subject)
+    commands = parse_known(fact.subject)
     return any(availability.has_module(command.program, command.tool, cwd) for command in commands)
 
 
 def _can_run(answer: str, cwd: str, which: Callable[[str], str | None] | None) -> bool:
     """Whether the programs of an answer, and the files that it names by a path of the repository, exist."""
     directory = cwd
-    for command in parse_commands(answer.removesuffix(CUT_OFF)):
+    for command in parse_known(answer.removesuffix(CUT_OFF)):
         if command.tool == "cd" and command.arguments:
             directory = os.path.join(directory, command.arguments[0])
             if not os.path.isdir(directory):

@@ -15,8 +15,8 @@ from nudge import limits
 from nudge.learning.broken_tests import REPORTING_PROGRAMS, TEST, BrokenTest, BrokenTests, edited_files
 from nudge.learning.command import CUT_OFF
 from nudge.learning.cure import DIRECTORY, FLAG, LAUNCHER, MISSING, PATH, RUNNER, STEP, VARIABLE, Cure
-from nudge.learning.fact import INVOCATIONS, RARE, Evidence, Fact, Key, command_of, invocation_of, is_usable
-from nudge.learning.failures import CHANCE, SURROUNDINGS, UNKNOWN, likeness, shares_other_cause, tells_apart
+from nudge.learning.fact import INVOCATIONS, RARE, Evidence, Fact, Key, command_of, invocation_of, is_usable, words_of
+from nudge.learning.failures import CHANCE, SURROUNDINGS, UNKNOWN, diagnose, likeness, shares_other_cause, tells_apart
 from nudge.learning.families import family_of
 from nudge.learning.index import FactIndex
 from nudge.learning.job_answers import answers_for_jobs
@@ -89,6 +89,12 @@ class Facts:
         self._sessions: OrderedDict[str, _Session] = OrderedDict()
         self.tests = BrokenTests()
 
+    def prepare(self) -> None:
+        """Do what the first failing command would wait for: index the facts, compile the patterns of `diagnose`."""
+        for index in self._projects.values():
+            index.prepare()
+        diagnose("a failure of no family", None)
+
     # Learning
 
     def observe(
@@ -135,9 +141,9 @@ class Facts:
     def _count_runs(self, project: str, session: str, outcome: Outcome, timestamp: float, changes: Changes) -> None:
         if outcome.failure is not None and outcome.failure.family in ("tool", "module"):
             return
-        tools = self._projects[project].tools
+        index = self._projects[project]
         for call in outcome.calls:
-            if call.tool in REPORTING_PROGRAMS or tools.get(call.tool):
+            if call.tool in REPORTING_PROGRAMS or index.is_about(call.tool):
                 head = invocation_of(call.command)
                 sessions = self._runs.setdefault((project, call.tool), {}).setdefault(head, {})
                 if session not in sessions:
@@ -238,9 +244,10 @@ class Facts:
 
     def _as_usual(self, project: str, fact: Fact) -> Fact:
         """The fact with the invocation of its tool that most sessions run, if that is another one."""
-        cure, command = fact.cure, command_of(fact.answer)
+        cure = fact.cure
         is_missing = cure.kind == LAUNCHER and cure.family in ("tool", "module")
-        if not is_missing or command is None or command.tool != cure.tool:
+        command = command_of(fact.answer) if is_missing else None
+        if command is None or command.tool != cure.tool:
             return fact
         runs = self._runs.get((project, cure.tool), {})
         others = {
@@ -279,7 +286,7 @@ class Facts:
         """Return the MAX_START_FACTS facts to tell a session at its start, those of most sessions first; facts with the
         same answer are one. `count_told` returns how many sessions were told about a subject."""
         groups: dict[tuple[str, bool], Fact] = {}
-        for fact in self._confirmed(project, now):
+        for fact in _foremost(self._confirmed(project, now)):
             if is_usable(fact, cwd, now) and fact.is_of_branch(branch):
                 group = (fact.answer or fact.subject, fact.cure.kind == PATH)
                 groups[group] = groups[group].joined(fact) if group in groups else fact
@@ -360,6 +367,9 @@ class Facts:
         if fact is not None:
             fact.support[session] = evidence
 
+    def get(self, project: str, key: Key) -> Fact | None:
+        return self._projects[project].facts.get(key)
+
     def add(self, project: str, fact: Fact) -> None:
         """Add what is stored about one session."""
         held = self._projects[project].add(fact)
@@ -370,14 +380,29 @@ class Facts:
         self._runs.setdefault((project, tool), {}).setdefault(head, {})[session] = timestamp
 
 
+def _foremost(facts: list[Fact]) -> list[Fact]:
+    """The START_CANDIDATES facts of most sessions, and of those the latest, in their order."""
+    if len(facts) <= limits.START_CANDIDATES:
+        return facts
+    ranked = sorted(facts, key=lambda fact: (-len(fact.support), -fact.timestamp))[: limits.START_CANDIDATES]
+    kept = {fact.key for fact in ranked}
+    return [fact for fact in facts if fact.key in kept]
+
+
 def _consistent(facts: list[Fact]) -> list[Fact]:
     """Drop a fact when another says that its answer fails, unless its answer worked later: then drop the other."""
-
-    def is_outdated(fact: Fact) -> bool:
-        fails_now = any(other.contradicts(fact.answer) and other.timestamp >= fact.timestamp for other in facts)
-        return fails_now or any(fact.contradicts(other.answer) and other.timestamp > fact.timestamp for other in facts)
-
-    return [fact for fact in facts if not is_outdated(fact)]
+    about: dict[tuple[str, ...], list[Fact]] = defaultdict(list)
+    for fact in facts:
+        for words in fact.subject_words:
+            about[words].append(fact)
+    outdated = set()
+    for fact in facts:
+        words = words_of(fact.answer)
+        for length in range(1, len(words) + 1):
+            for other in about.get(words[:length], ()):
+                if other.contradicts(fact.answer):
+                    outdated.add(id(fact if other.timestamp >= fact.timestamp else other))
+    return [fact for fact in facts if id(fact) not in outdated]
 
 
 def _is_frequent(fact: Fact) -> bool:

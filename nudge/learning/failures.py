@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from nudge.learning.families import CHANCE_SIGNS, FAMILIES, family_of
 from nudge.learning.moved_paths import plain_path
@@ -25,12 +25,12 @@ SURROUNDINGS, OWN_WORK, CHANCE, UNKNOWN = "surroundings", "own work", "chance", 
 
 CHANCE_FAMILY = "chance"
 
-_PATTERNS = tuple(
-    (name, re.compile(sign, re.MULTILINE))
+_SIGNS = tuple(
+    (name, sign)
     for name, signs in (*((family.name, family.signs) for family in FAMILIES), (CHANCE_FAMILY, CHANCE_SIGNS))
     for sign in signs
 )
-_SIGNS = PatternSet([pattern.pattern for _, pattern in _PATTERNS])  # one after the other takes six times as long
+_SIGN_SET = PatternSet([sign for _, sign in _SIGNS])  # one after the other takes six times as long
 
 _CAUSE = AnyOf(
     r"\w(?:Error|Exception)\b",
@@ -109,11 +109,11 @@ def diagnose(printed: str, exit_code: int | None, missing: Sequence[str] = ()) -
 
 def _family_in(text: str) -> tuple[str, str, str, str] | None:
     has_failed_tests = FAILED_TESTS.search(text)
-    for place in _SIGNS.find(text):
-        family, pattern = _PATTERNS[place]
+    for place in _SIGN_SET.find(text):
+        family, sign = _SIGNS[place]
         if has_failed_tests and not family_of(family).is_certain:
             continue
-        for match in pattern.finditer(text):
+        for match in _compiled(sign).finditer(text):
             detail, line = _detail(match), _line_at(text, match.start(), match.end())
             if detail not in _NO_NAMES and not _IS_MENDED.search(line):
                 return family, detail, line, blank(match[0])
@@ -122,6 +122,14 @@ def _family_in(text: str) -> tuple[str, str, str, str] | None:
 
 _IS_MENDED = re.compile(r"(?i)\bwill (?:now )?be (?:installed|created|downloaded|generated|used|ignored|skipped)")
 """What a program says of a thing that is missing and that it does without."""
+
+
+@cache
+def _compiled(sign: str) -> re.Pattern[str]:
+    """Compiled when a text has it: all of them take longer than the start of a session may."""
+    return re.compile(sign, re.MULTILINE)
+
+
 _ABSENT = re.compile(
     r"(?i)no such|not found|n[o']t (?:exist|find|found|open|read|load|locate|match)|(?:cannot|unable to|could "
     r"not|failed to) (?:find|open|read|load|stat|access)"

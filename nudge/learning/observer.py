@@ -30,7 +30,9 @@ async def load_facts(app: App, database: Database) -> Facts:
     """The facts in memory; the first call reads them from the database."""
     if app.facts is None:
         loaded = await database.read(store.load)
-        app.facts = app.facts or loaded  # another call may have loaded them meanwhile
+        if app.facts is None:  # another call may have loaded them meanwhile
+            app.facts = loaded
+            await app.in_learning_thread(loaded.prepare)
     return app.facts
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Container
 from contextlib import suppress
 from dataclasses import replace
+from functools import lru_cache
 
 from nudge.learning.command import SimpleCommand
 from nudge.learning.scan import Redirection, Scanner, Unparsable, Word
@@ -42,6 +43,12 @@ def parse_commands(line: str) -> list[SimpleCommand]:
     with suppress(Unparsable):
         parser.parse_script()
     return parser.complete
+
+
+@lru_cache(4_096)
+def parse_known(line: str) -> tuple[SimpleCommand, ...]:
+    """`parse_commands` of a line that is compared again and again, as the commands of facts are."""
+    return tuple(parse_commands(line))
 
 
 class _Parser(Scanner):

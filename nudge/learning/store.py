@@ -55,6 +55,10 @@ def _add(facts: Facts, row: Sequence[Any]) -> None:
     codes = read.pop("exit_codes", (None, None))
     branch, credit = read.pop("branch", ""), read.pop("credit", (0, 0))
     evidence = Evidence(failure_id, success_id, timestamp, (codes[0], codes[1]), branch, (credit[0], credit[1]))
+    if (held := facts.get(project, (kind, subject, answer))) is not None:
+        held.support[session] = evidence
+        held.add_causes(tuple(read.get("causes", ())))
+        return
     if read:
         lists = {name: tuple(value) for name, value in read.items() if isinstance(value, list)}
         cure = Cure(kind=kind, subject=subject, tool=tool, error=error, answer=answer, **{**read, **lists})

@@ -7,8 +7,12 @@ from itertools import count
 
 import pytest
 
+from nudge import limits
 from nudge.history import store
+from nudge.learning import shell
 from nudge.learning import store as fact_store
+from nudge.learning.command import SimpleCommand
+from nudge.learning.fact import Fact
 from nudge.learning.facts import Facts
 from nudge.learning.outcome import Outcome
 from nudge.storage import migrations
@@ -113,3 +117,36 @@ def test_an_answer_that_never_ran_is_forgotten(kind: str, answer: str, kept: lis
         )
         migrations.migrate(connection)
         assert [fact.answer for _, fact in fact_store.load(connection).listed("app", NOW)] == kept
+
+
+def test_a_start_among_many_facts_compares_few_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not each with each other: the number of comparisons is that of the facts, and each command is read once."""
+    lessons = [(f"make t{number}", f"V{number} is not set", f"V{number}=1 make t{number}") for number in range(60)]
+    facts = taught(*lessons, *lessons)
+    compared, read = [], []
+    contradicts, parse = Fact.contradicts, shell.parse_commands
+
+    def comparing(fact: Fact, command: str) -> bool:
+        compared.append(command)
+        return contradicts(fact, command)
+
+    def reading(line: str) -> list[SimpleCommand]:
+        read.append(line)
+        return parse(line)
+
+    monkeypatch.setattr(Fact, "contradicts", comparing)
+    monkeypatch.setattr(shell, "parse_commands", reading)
+    shell.parse_known.cache_clear()
+    assert len(start_lines(facts)) == limits.MAX_START_FACTS
+    assert len(compared) <= 60 and len(read) == len(set(read)) <= 120
+
+
+def test_a_start_looks_at_the_facts_of_most_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of hundreds only as many are looked up on the disk as could be told; those of fewer sessions are left out."""
+    monkeypatch.setattr(limits, "START_CANDIDATES", 2)
+    often, lately, once = (
+        (f"make {name}", f"{name.upper()} is not set", f"{name.upper()}=1 make {name}")
+        for name in ("often", "lately", "once")
+    )
+    lines = start_lines(taught(once, once, often, often, often, lately, lately))
+    assert [line.split('"')[1] for line in lines] == ["make often", "make lately"]

@@ -354,11 +354,12 @@ def test_a_log_that_cannot_be_used(machine: Machine, damage: str, monkeypatch: p
     assert "make build" in text and "api/test" not in text
 
 
-def test_a_look_that_takes_too_long(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A query that takes too long is interrupted; the hints are told."""
+@pytest.mark.parametrize("limit", ["OFFLINE_READ_TIMEOUT", "OFFLINE_READ_WAIT"])
+def test_a_look_that_takes_too_long(machine: Machine, monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
+    """A query that takes too long, of work or by the clock, is interrupted; the hints are told."""
     machine.event("wip make build")
     machine.hint("test")
-    monkeypatch.setattr(limits, "OFFLINE_READ_TIMEOUT", -1.0)
+    monkeypatch.setattr(limits, limit, -1.0)
     monkeypatch.setattr("nudge.telling.offline._STEPS_PER_CHECK", 1)
     text = machine.told()
     assert "api/test" in text and "make build" not in text
