@@ -1,4 +1,5 @@
-"""The console script, and its thin front: hooks, `nudge serve` and plain get, set and bump lines run without click.
+"""The console script, and its thin front: hooks, the status line, `nudge serve` and plain get, set and bump lines run
+without click.
 
 Importing click takes three times as long as starting Python, and agents run these lines all day. A line with anything
 that the table does not list goes to click, which also reports every usage error.
@@ -11,7 +12,7 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import Any
+    from typing import Any, NoReturn
 
     Parse = Callable[[str], Any]
 
@@ -82,6 +83,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if words == ["record"]:
             return _run_hook() if argv is not None else _run_only_hook()
+        if words == ["statusline"] and argv is None:
+            _run_only_statusline()
         values = parse_plain(words)
         if values is not None:
             return _run_plain(words[0], values)
@@ -179,6 +182,16 @@ def _run_only_hook() -> int:
 
     hook.run()
     return 0
+
+
+def _run_only_statusline() -> NoReturn:
+    """As for a hook: an agent's client runs it every few seconds."""
+    import gc
+
+    gc.disable()
+    from nudge import statusline
+
+    statusline.run()
 
 
 if __name__ == "__main__":

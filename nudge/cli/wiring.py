@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
+from dataclasses import replace
 from io import StringIO
 from shlex import quote
 from typing import Any
@@ -23,8 +24,8 @@ from nudge.cli.plain import Invocation
 from nudge.cli.prompts import ask, progress, yes_option
 from nudge.clients import claude_code, config_files, executable, plan, registry
 from nudge.clients.client import NAME, AgentClient, Home
-from nudge.clients.config_files import ConfigEntry, is_our_plugin
-from nudge.clients.executable import Executable
+from nudge.clients.config_files import ConfigEntry, ConfigFile, JsonFile, is_our_plugin
+from nudge.clients.executable import Executable, is_our_status_line
 from nudge.clients.plan import ConnectedFiles, FileChange
 from nudge.clock import ago
 from nudge.context import Context
@@ -33,6 +34,7 @@ from nudge.text import escape, format_size
 from nudge.usecases import owned_files
 
 _SESSIONS_READ = 50
+_STATUSLINE = "nudge connect claude-code --statusline"
 _SCAN = ("scan", "set hints from the manifests of the repo you are in")
 _BACKFILL = ("backfill", "record past sessions from Claude Code transcripts")
 _client_argument = click.argument(
@@ -48,34 +50,46 @@ _client_argument = click.argument(
 
 
 @verb(
-    "connect", "nudge connect", "nudge connect claude-code", "nudge connect codex --yes", "nudge connect cursor --print"
+    "connect",
+    "nudge connect",
+    "nudge connect claude-code",
+    "nudge connect claude-code --statusline",
+    "nudge connect codex --yes",
+    "nudge connect cursor --print",
 )
 @_client_argument
 @option(
     "--print", "print_only", is_flag=True, help="Print what to add to which file, and change no file of the client."
 )
+@option("--statusline", is_flag=True, help="Claude Code: also show what was told and used, if it has no status line.")
 @yes_option
-def connect(invocation: Invocation, name: str | None, print_only: bool, yes: bool) -> int:
+def connect(invocation: Invocation, name: str | None, print_only: bool, statusline: bool, yes: bool) -> int:
     """Prints the change to the files of the client, and asks for confirmation. Without CLIENT, lists the clients
     that it can connect and any others it finds, and what is connected."""
     if name is None:
         return _list_clients(invocation)
     client = registry.get(name)
+    if statusline and client is not claude_code.CLIENT:
+        raise Usage(f"{client.title} has no status line that can be set", f"leave out --statusline, or: {_STATUSLINE}")
     if print_only:
-        return _print_configuration(invocation.console, client)
+        return _print_configuration(invocation.console, client, with_status_line=statusline)
     if client.by_hand:
         raise Usage(f"{client.title} must be connected by hand", f"see how with: nudge connect {client.name} --print")
-    return _connect(invocation.console, client, yes=yes)
+    return _connect(invocation.console, client, with_status_line=statusline, yes=yes)
 
 
-def _connect(console: Console, client: AgentClient, *, yes: bool) -> int:
+def _connect(console: Console, client: AgentClient, *, with_status_line: bool, yes: bool) -> int:
     program, connected_files = executable.find(), ConnectedFiles()
-    if (plugin := _our_plugin(client)) is not None:
-        result = {"client": client.name, "changed": [], "executable": program.path, "plugin": plugin.name}
+    plugin = _our_plugin(client)
+    files = _files_to_connect(client, program, with_status_line=with_status_line, beside_plugin=plugin is not None)
+    changes = plan.connect(client, program, connected_files, files=files)
+    result = {"client": client.name, "changed": [change.path for change in changes], "executable": program.path}
+    if with_status_line and not console.as_json:
+        _note_other_status_line(console)
+    if not changes and plugin is not None:
+        result["plugin"] = plugin.name
         console.result(result, _plugin_lines(console.styler, client, plugin))
         return EXIT_OK
-    changes = plan.connect(client, program, connected_files)
-    result = {"client": client.name, "changed": [change.path for change in changes], "executable": program.path}
     if not changes:
         _install_guard(client, program)
         console.result(result, [console.styler.done(f"{client.title} is already connected")])
@@ -88,6 +102,24 @@ def _connect(console: Console, client: AgentClient, *, yes: bool) -> int:
     plan.apply(changes, connected_files)
     console.result(result, _connected_lines(console.styler, client, changes))
     return EXIT_OK if yes or console.as_json else _offer_next(client)
+
+
+def _files_to_connect(
+    client: AgentClient, program: Executable, *, with_status_line: bool, beside_plugin: bool
+) -> list[ConfigFile]:
+    """The files with what is to be added to each. Our plugin brings the server and the hooks, but cannot set a status
+    line."""
+    files = client.config_files(Home(), program)
+    lines = [file for file in files if isinstance(file, JsonFile) and file.status_line and with_status_line]
+    if beside_plugin:
+        return [JsonFile(file.path, status_line=file.status_line, adds_status_line=True) for file in lines]
+    return [replace(file, adds_status_line=True) if file in lines else file for file in files]
+
+
+def _note_other_status_line(console: Console) -> None:
+    command = claude_code.CLIENT.status_line(Home())
+    if command is not None and not is_our_status_line(command):
+        console.note("Claude Code has a status line, which stays as it is; add to it what nudge statusline prints")
 
 
 def _install_guard(client: AgentClient, program: Executable, *, printed: bool = False) -> None:
@@ -105,7 +137,7 @@ def _plugin_lines(styler: Styler, client: AgentClient, plugin: ConfigEntry) -> I
     """Yield why nothing is added beside our plugin: a second set of hooks would record every event twice."""
     name = escape(plugin.name)
     yield styler.done(f"{client.title} is already connected by the plugin {name}; nothing was changed")
-    if plan.connected_parts(client.config_files(Home(), Executable(NAME))):
+    if plan.connected_parts(client.config_files(Home(), Executable(NAME))) - {config_files.STATUS_LINE}:
         yield f"it is also connected by its settings; fix: nudge disconnect {client.name}"
     else:
         yield f"to connect it by its settings instead: {escape(plugin.remove)}; nudge connect {client.name}"
@@ -129,11 +161,17 @@ def _change_lines(styler: Styler, change: FileChange) -> Iterator[str]:
 def _connected_lines(styler: Styler, client: AgentClient, changes: Sequence[FileChange]) -> Iterator[str]:
     for change in changes:
         path = escape(config_files.display_path(change.path))
-        yield styler.done(f"{client.title}: {' and '.join(change.file.parts)} in {path}")
+        yield styler.done(f"{client.title}: {_parts(change, change.after)} in {path}")
     if client.advice:
         yield f"  {client.advice}"
     yield "next:"
     yield from (f"  nudge {name:<9} {meaning}" for name, meaning in _next_commands(client))
+
+
+def _parts(change: FileChange, text: str | None) -> str:
+    """The parts of Nudge in a text of the file."""
+    found = change.file.find(text or "")
+    return " and ".join(part for part in config_files.PARTS if part in found)
 
 
 def _next_commands(client: AgentClient) -> tuple[tuple[str, str], ...]:
@@ -150,9 +188,9 @@ def _offer_next(client: AgentClient) -> int:
     return EXIT_OK
 
 
-def _print_configuration(console: Console, client: AgentClient) -> int:
+def _print_configuration(console: Console, client: AgentClient, *, with_status_line: bool) -> int:
     program = executable.find()
-    files = client.config_files(Home(), program)
+    files = _files_to_connect(client, program, with_status_line=with_status_line, beside_plugin=False)
     _install_guard(client, program, printed=True)
     snippets = {config_files.display_path(file.path): config_files.snippet(file) for file in files}
     console.result({"client": client.name, "files": snippets}, _snippet_lines(snippets))
@@ -268,7 +306,8 @@ def disconnect(invocation: Invocation, name: str | None, everything: bool, delet
 def _remove_script() -> str | None:
     """Remove the script that hooks run when no client runs it any more; return its path when it is kept, because a
     printed configuration may name it."""
-    if config_files.HOOKS in plan.connected_parts(plan.files_of(registry.all_clients(), ConnectedFiles())):
+    parts = plan.connected_parts(plan.files_of(registry.all_clients(), ConnectedFiles()))
+    if not parts.isdisjoint((config_files.HOOKS, config_files.STATUS_LINE)):
         return None
     return executable.remove_hook_script()
 
@@ -285,7 +324,7 @@ def _disconnect(console: Console, chosen: Sequence[AgentClient]) -> list[FileCha
 
 def _disconnected_lines(styler: Styler, changes: Sequence[FileChange], kept: str | None = None) -> Iterator[str]:
     for change in changes:
-        parts, path = " and ".join(change.file.parts), escape(config_files.display_path(change.path))
+        parts, path = _parts(change, change.before), escape(config_files.display_path(change.path))
         yield styler.done(f"removed {path}" if change.after is None else f"removed {parts} from {path}")
     if not changes:
         yield styler.done("nothing was connected")

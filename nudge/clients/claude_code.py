@@ -55,18 +55,30 @@ class ClaudeCode(AgentClient):
         """Hooks and plugins of the user."""
         return os.path.join(self.directory(home), "settings.json")
 
+    def status_line(self, home: Home) -> str | None:
+        """The command of its status line in the user's settings, ours or another's; None when none is set."""
+        from nudge.clients import config_files
+
+        return config_files.read_status_line(self.settings_file(home))
+
     def transcripts(self, home: Home) -> str:
         """The directory of its transcripts, in one folder for each project."""
         return os.path.join(self.directory(home), "projects")
 
     def config_files(self, home: Home, executable: Executable) -> list[ConfigFile]:
+        from shlex import join
+
         from nudge.clients.config_files import JsonFile
 
         # With `env`, as `claude mcp add` writes it: what it made can then be undone to the byte.
         server = {"type": "stdio", **executable.server_entry}
         return [
             JsonFile(self.state_file(home), ("mcpServers", NAME), server, defaults={"env": {}}),
-            JsonFile(self.settings_file(home), handlers=self.hook_handlers(executable)),
+            JsonFile(
+                self.settings_file(home),
+                handlers=self.hook_handlers(executable),
+                status_line={"type": "command", "command": join(executable.status_line)},
+            ),
         ]
 
     def hook_command(self, executable: Executable) -> dict[str, Any]:

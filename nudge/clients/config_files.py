@@ -11,13 +11,14 @@ from typing import Any, Protocol
 
 from nudge import files, paths
 from nudge.clients import json_edit, toml_edit
-from nudge.clients.executable import is_our_hook
+from nudge.clients.executable import is_our_hook, is_our_status_line
 from nudge.clients.json_edit import ARRAY, OBJECT, JsonNode
 from nudge.clients.text_edit import EditBuffer, Malformed
 from nudge.errors import Invalid, NudgeError, StorageFailed
 from nudge.limits import MAX_CONFIG_BYTES
 
-SERVER, HOOKS = "MCP server", "hooks"  # parts of a connection
+SERVER, HOOKS, STATUS_LINE = "MCP server", "hooks", "status line"  # parts of a connection
+PARTS = (SERVER, HOOKS, STATUS_LINE)
 SERVER_ENTRY, HOOK_ENTRY, PLUGIN_ENTRY = "server", "hook", "plugin"
 OUR_NAMES = ("nudge", "nudge-mcp")
 
@@ -25,6 +26,7 @@ Handlers = Mapping[str, Mapping[str, Any]]  # what to run, by event
 
 _HOOKS_KEY = "hooks"
 _VERSION_KEY = "version"
+_STATUS_LINE_KEY = "statusLine"
 
 
 class ConfigFile(Protocol):
@@ -35,7 +37,7 @@ class ConfigFile(Protocol):
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """What is added to it: SERVER, HOOKS or both."""
+        """What is added to it: SERVER, HOOKS, STATUS_LINE."""
 
     @property
     def servers_key(self) -> str:
@@ -56,7 +58,11 @@ class ConfigFile(Protocol):
 
 @dataclass(frozen=True)
 class JsonFile:
-    """Settings in JSON, with comments or without: an entry for the server, hooks, or both."""
+    """Settings in JSON, with comments or without: an entry for the server, hooks, a status line.
+
+    A status line that is ours is kept, and removed with the rest; `adds_status_line`: one is added where there is none.
+    That of another program is never changed.
+    """
 
     path: str
     server_path: Sequence[str] = ()
@@ -64,10 +70,13 @@ class JsonFile:
     handlers: Handlers = field(default_factory=dict)
     defaults: Mapping[str, Any] = field(default_factory=dict)  # of a new entry; its owner's to change
     version: int | None = None  # which a file that lists its hooks without groups has to say
+    status_line: Mapping[str, Any] = field(default_factory=dict)
+    adds_status_line: bool = False
 
     @property
     def parts(self) -> tuple[str, ...]:
-        return tuple(part for part, wanted in ((SERVER, self.server), (HOOKS, self.handlers)) if wanted)
+        wanted = ((SERVER, self.server), (HOOKS, self.handlers), (STATUS_LINE, self.adds_status_line))
+        return tuple(part for part, is_wanted in wanted if is_wanted)
 
     @property
     def servers_key(self) -> str:
@@ -75,12 +84,21 @@ class JsonFile:
 
     def find(self, text: str) -> set[str]:
         server = {SERVER} if self.server and self._entry(text) is not None else set()
-        return server | ({HOOKS} if self.handlers and _has_hooks(text) else set())
+        hooks = {HOOKS} if self.handlers and _has_hooks(text) else set()
+        return server | hooks | ({STATUS_LINE} if self._our_status_line(text) is not None else set())
 
     def is_wired(self, text: str) -> bool:
         entry = self._entry(text) if self.server else {}
         has_server = isinstance(entry, dict) and all(entry.get(key) == value for key, value in self.server.items())
-        return has_server and (not self.handlers or _has_all_hooks(text, self.handlers))
+        has_hooks = not self.handlers or _has_all_hooks(text, self.handlers)
+        return has_server and has_hooks and self._has_wanted_status_line(text)
+
+    def _has_wanted_status_line(self, text: str) -> bool:
+        """Whether there is nothing to add or to bring up to date; another program's is left alone."""
+        ours = self._our_status_line(text)
+        if ours is None:
+            return not self.adds_status_line or status_line_command(text) is not None
+        return all(ours.get(key) == value for key, value in self.status_line.items())
 
     def wire(self, base: str, old: str) -> EditBuffer:
         buffer = EditBuffer(base)
@@ -91,6 +109,9 @@ class JsonFile:
         if self.version is not None and json_edit.find(buffer.text, (_VERSION_KEY,)) is None:
             json_edit.add_member(buffer, (_VERSION_KEY,), self.version)
         _add_hooks(buffer, self.handlers, grouped=self.version is None)
+        ours = self._our_status_line(old)
+        if (self.adds_status_line or ours is not None) and status_line_command(base) is None:
+            json_edit.add_member(buffer, (_STATUS_LINE_KEY,), {**self.status_line, **(ours or {}), **self.status_line})
         return buffer
 
     def clean(self, text: str) -> str | None:
@@ -99,6 +120,8 @@ class JsonFile:
             json_edit.remove_member(buffer, self.server_path)
         if self.handlers:
             _remove_hooks(buffer)
+        if self._our_status_line(text) is not None:
+            json_edit.remove_member(buffer, (_STATUS_LINE_KEY,))
         if self.version is not None and json_edit.find(buffer.text, (_HOOKS_KEY,)) is None:
             json_edit.remove_member(buffer, (_VERSION_KEY,))
         return buffer.text
@@ -106,6 +129,23 @@ class JsonFile:
     def _entry(self, text: str) -> Any:
         node = json_edit.find(text, self.server_path)
         return None if node is None else node.value()
+
+    def _our_status_line(self, text: str) -> dict[str, Any] | None:
+        command = status_line_command(text) if self.status_line else None
+        node = json_edit.find(text, (_STATUS_LINE_KEY,)) if command and is_our_status_line(command) else None
+        entry = None if node is None else node.value()
+        return entry if isinstance(entry, dict) else None
+
+
+def status_line_command(text: str) -> str | None:
+    """Return the command of the status line in settings as Claude Code has them; empty for one of another shape, None
+    when there is none."""
+    node = json_edit.find(text, (_STATUS_LINE_KEY,))
+    if node is None:
+        return None
+    entry = node.value()
+    command = entry.get("command") if isinstance(entry, dict) else None
+    return command if isinstance(command, str) else ""
 
 
 @dataclass(frozen=True)
@@ -318,6 +358,14 @@ def read_document(path: str) -> dict[str, Any]:
     except (NudgeError, ValueError, RecursionError):
         return {}
     return document if isinstance(document, dict) else {}
+
+
+def read_status_line(path: str) -> str | None:
+    """Return the command of the status line in a file; None when there is none, or the file cannot be read."""
+    try:
+        return status_line_command(read(path) or "")
+    except (Malformed, NudgeError):
+        return None
 
 
 def write(path: str, text: str) -> None:

@@ -43,6 +43,7 @@ done
 exit 0
 """
 _OUR_HOOK = re.compile(r"(?:^|[/\s'\"])nudge(?:-mcp|-hook)?['\"]? record\b")
+_OUR_PROGRAMS = (NAME, "nudge-mcp", HOOK_SCRIPT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,11 @@ class Executable:
     def hook(self) -> list[str]:
         """The command line of a hook; `install_hook_script` writes the script that it runs."""
         return [hook_script_path(), "record"]
+
+    @property
+    def status_line(self) -> list[str]:
+        """The command line of a status line. It runs the same script, which prints nothing where Nudge is gone."""
+        return [hook_script_path(), "statusline"]
 
     @property
     def hook_script(self) -> str:
@@ -106,6 +112,17 @@ def remove_hook_script(*, also_printed: bool = False) -> str | None:
 def is_our_hook(command: str) -> bool:
     """Whether a command line, its words joined with spaces, is a hook of Nudge, from any installation."""
     return _OUR_HOOK.search(command) is not None
+
+
+def is_our_status_line(command: str) -> bool:
+    """Whether a command line prints Nudge's status line and nothing else, from any installation."""
+    words = shlex.shlex(command, posix=True, punctuation_chars=True)
+    words.whitespace_split = True
+    try:
+        program, *arguments = list(words) or [""]
+    except ValueError:  # a quote that is not closed
+        return False
+    return os.path.basename(program) in _OUR_PROGRAMS and arguments == ["statusline"]
 
 
 def find(environ: Mapping[str, str] = os.environ) -> Executable:

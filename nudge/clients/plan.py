@@ -128,14 +128,20 @@ class FileChange:
 
 
 def connect(
-    client: AgentClient, executable: Executable, connected_files: ConnectedFiles, home: Home | None = None
+    client: AgentClient,
+    executable: Executable,
+    connected_files: ConnectedFiles,
+    home: Home | None = None,
+    files: Sequence[ConfigFile] | None = None,
 ) -> list[FileChange]:
-    """Return the changes that connect the client; empty when it is connected."""
+    """Return the changes that connect the client; empty when it is connected. `files`: its configuration files, where
+    they are not those that it is connected by alone."""
     home = home or Home()
+    files = client.config_files(home, executable) if files is None else files
     variables = {_HOME: home.path}
     if moved := home.variable(client.home_variable):
         variables[client.home_variable] = moved
-    changes = (_connect(file, connected_files, variables) for file in client.config_files(home, executable))
+    changes = (_connect(file, connected_files, variables) for file in files)
     return [
         replace(change, commands=client.own_commands(change, home, executable), client=client.name)
         for change in changes

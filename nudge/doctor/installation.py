@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
+import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from shlex import quote
 
 from nudge import __version__
-from nudge.clients import config_files, executable, plan, registry
+from nudge.clients import claude_code, config_files, executable, plan, registry
 from nudge.clients.client import AgentClient, Home
 from nudge.clients.config_files import HOOK_ENTRY, OUR_NAMES, ConfigEntry, is_our_plugin
 from nudge.clients.executable import HOOK_SCRIPT, Executable
@@ -215,6 +217,22 @@ def check_hook_script(snapshot: Snapshot) -> Iterator[Finding]:
         message = f"{path}, which hooks of {titles} run, {problem}: nothing is recorded"
         is_current = path == executable.hook_script_path(snapshot.environ)
         yield fail("hooks", message, _hook_fix(snapshot, clients), _install_script if is_current else None)
+
+
+def check_status_line(snapshot: Snapshot) -> Iterator[Finding]:
+    """Says nothing where none is set, or another program's."""
+    command = claude_code.CLIENT.status_line(Home(snapshot.home, snapshot.environ))
+    if command is None or not executable.is_our_status_line(command):
+        return
+    script = shlex.split(command)[0]
+    is_there = shutil.which(script, path=snapshot.environ.get("PATH")) is not None
+    if is_there:
+        yield ok("status line", f"Claude Code shows that of Nudge ({script})")
+    else:
+        message = f"Claude Code's status line runs {script}, which cannot be run: it stays empty"
+        is_current = script == executable.hook_script_path(snapshot.environ)
+        fix = "nudge connect claude-code --statusline"
+        yield fail("status line", message, fix, _install_script if is_current else None)
 
 
 def _hook_fix(snapshot: Snapshot, clients: Sequence[AgentClient]) -> str:

@@ -1,8 +1,9 @@
-"""The verbs about what agents are told: inject, told, stats, replay."""
+"""The verbs about what agents are told: inject, told, stats, statusline, replay."""
 
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -249,6 +250,25 @@ def _interval(interval: dict[str, float | None]) -> str:
     if interval["low"] is None:
         return f"{interval['mean']:g} (too few sessions for an interval)"
     return f"{interval['mean']:g} ({interval['low']:g} to {interval['high']:g})"
+
+
+# statusline
+
+
+@verb(
+    "statusline",
+    "nudge statusline",
+    group=TELLING,
+    summary="print one line for the status line of Claude Code",
+    operations=("nudge.statusline",),
+)
+def statusline(invocation: Invocation) -> int:
+    """Claude Code runs this if it was connected with --statusline. Reads one JSON object from stdin. Prints how many
+    lines the session was told and used, and how many others are at work here; nothing if there is nothing to say."""
+    from nudge import statusline as status_line
+
+    del invocation
+    return status_line.main(None if sys.stdin is None else sys.stdin.buffer, os.environ)
 
 
 # replay

@@ -371,6 +371,40 @@ async def stats(app: App, params: Stats, call: Call) -> Any:
     return await app.read(read)
 
 
+class Statusline(InContext):
+    session_id: Annotated[str | None, Field(max_length=limits.MAX_SESSION_ID_CHARS)] = None
+
+
+class StatuslineResult(Result):
+    """`told`, `used`: lines of the session; `at_work`: other sessions in this clone."""
+
+    told: int
+    used: int
+    at_work: int
+
+
+@operation(
+    "nudge.statusline",
+    tool="statusline",
+    group="history",
+    effect="read",
+    route="GET /api/v1/statusline",
+    result=StatuslineResult,
+    listed=False,
+    summary="History: what a session was told and used, and how many others are at work here.",
+)
+async def statusline(app: App, params: Statusline, call: Call) -> Any:
+    """The counts for a client's status line, which asks every few seconds."""
+    here, cwd, now = visible_to(app, call).here, call.context.cwd, app.now()
+
+    def read(connection: sqlite3.Connection) -> dict[str, int]:
+        told, used = report.of_session(connection, params.session_id) if params.session_id else (0, 0)
+        others = report.others_at_work(connection, here, params.session_id, cwd, now) if here is not None else 0
+        return {"told": told, "used": used, "at_work": others}
+
+    return await app.read(read)
+
+
 def _compared_days(app: App) -> int:
     """The days in which retention has deleted no command, at most STATS_WEEKS."""
     days = {**RETENTION_DAYS, **app.session.settings.retention}

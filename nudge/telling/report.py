@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nudge import limits
+from nudge.context import is_below
 from nudge.history.event import placeholders
-from nudge.history.observations import COMMAND_TYPES, SESSION_TYPES
+from nudge.history.observations import COMMAND_TYPES, FILE_CHANGES, SESSION_TYPES
 from nudge.telling.ledger import ATTEMPT, EDIT, FAILURE, PROMPT, START, TOUCH
 
 if TYPE_CHECKING:
@@ -119,6 +120,23 @@ def of_session(connection: SqlConnection, session: str) -> tuple[int, int]:
         "SELECT count(*), count(used_at) FROM told WHERE session_id = ? AND NOT is_shadow", (session,)
     ).fetchone()
     return int(row[0]), int(row[1])
+
+
+def others_at_work(connection: SqlConnection, project: str, session: str | None, cwd: str | None, now: float) -> int:
+    """Return how many other sessions are at work in this clone: those that ran a command or changed a file lately, or
+    got a prompt just now. Cheaper than the sessions that a start tells of, since it is asked every few seconds."""
+    acts = (*COMMAND_TYPES, *FILE_CHANGES)
+    rows = connection.execute(
+        "SELECT (SELECT clone FROM observations WHERE session_id = s.id ORDER BY timestamp DESC, id DESC LIMIT 1)"
+        " FROM sessions AS s WHERE s.project = ? AND s.ended_at IS NULL AND s.id IS NOT ? AND s.started_at > ?"
+        " AND EXISTS (SELECT 1 FROM observations AS o WHERE o.session_id = s.id AND o.timestamp > ?"
+        f" AND (+o.obs_type IN ({placeholders(acts)}) OR o.obs_type = 'user_prompt' AND o.timestamp > ?))",
+        (
+            *(project, session, int(now) - limits.TOLD_SESSION_SECONDS, int(now) - limits.LIVE_SECONDS),
+            *(*acts, int(now) - limits.PROMPTED_SECONDS),
+        ),
+    )
+    return sum(not clone or not cwd or is_below(cwd, clone) for (clone,) in rows)
 
 
 def shadow_counts(

@@ -57,8 +57,8 @@ _RAW = (
 class _Hook:
     """One event after the other, each new, as a client runs its hook."""
 
-    def __init__(self, machine: Machine, installed: Installation, **environ: str) -> None:
-        self._machine, self._command = machine, [installed.nudge, "record"]
+    def __init__(self, machine: Machine, installed: Installation, verb: str = "record", **environ: str) -> None:
+        self._machine, self._command = machine, [installed.nudge, verb]
         self._environ = {**machine.environ, **environ}
         self._number = itertools.count()
 
@@ -103,11 +103,26 @@ def recording(machine: Machine) -> Iterator[Row]:
     machine.json("status")
     for installed in (installation.running(), installation.plain(machine.base / "plain")):
         yield _recorded(machine, installed, "PRIMARY up")
+        yield _status_line(machine, installed)
     os.kill(primary.pid, signal.SIGSTOP)
     try:
         yield _recorded_beside_a_stopped(machine, installation.plain(machine.base / "plain"))
     finally:
         os.kill(primary.pid, signal.SIGCONT)
+
+
+def _status_line(machine: Machine, installed: Installation) -> Row:
+    """Claude Code runs it several times a minute: it has the budget of a hook."""
+    workspace = {"current_dir": str(machine.base), "project_dir": str(machine.base)}
+    payload = {"hook_event_name": "Status", "session_id": "another", "cwd": str(machine.base), "workspace": workspace}
+    hook = _Hook(machine, installed, verb="statusline")
+    subjects = {"bare": lambda: _bare(machine, installed), "line": lambda: hook.run(payload)[0]}
+    samples = take_turns(subjects, _RECORDS)
+    bare = f"python -c pass {milliseconds(median(samples['bare']))}"
+    note = f"{milliseconds(median(samples['line']))}; it prints {hook.run(payload)[1].strip() or 'nothing'}"
+    return Row(
+        "record", f"nudge statusline, {installed.label}", ratio(samples, "line", "bare"), RECORD, "x", bare, note
+    )
 
 
 def _recorded_beside_a_stopped(machine: Machine, installed: Installation) -> Row:

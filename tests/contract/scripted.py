@@ -32,6 +32,9 @@ class Agent:
         params = {"session_id": self.session, "source": source, "context": context}
         return str(self._client.call("nudge.inject", params)["text"])
 
+    def ends(self) -> None:
+        self._record("SessionEnd", reason="exit")
+
     def asks(self, prompt: str) -> str:
         return self._record("UserPromptSubmit", prompt=prompt)
 

@@ -59,7 +59,7 @@ MAY_IMPORT = {
     **{domain: LEAVES | {domain} for domain in DOMAINS},
     OPS: LEAVES | DOMAINS | {OPS, STORE, "storage", "usecases"},
     STORE: LEAVES | ROOMS,
-    VERBS: LEAVES | {"cli", "clients", "usecases"},
+    VERBS: LEAVES | {"cli", "clients", "statusline", "usecases"},
     "history": LEAVES | {"history", "learning"},  # it reads shell lines as learning does
     # What is told is about what the others know.
     "telling": LEAVES | {"hints", "history", "learning", "memories", "telling"},
@@ -72,7 +72,8 @@ MAY_IMPORT = {
     # The CLI reads the manifests of a repo itself: PRIMARY may be unable to see the caller's files.
     "cli": LEAVES | {"cli", "clients", "doctor", "ipc", "manifests", "server", "usecases"},
     "hook": LEAVES | {"ipc"},
-    "__main__": LEAVES | {"cli", "hook", "ipc", "server"},
+    "statusline": LEAVES | {"ipc"},
+    "__main__": LEAVES | {"cli", "hook", "ipc", "server", "statusline"},
 }
 
 EXCEPTIONS = {

@@ -47,6 +47,7 @@ HOOK = (
     "hook",
     "history.extract",
     "storage.spool",
+    "statusline",
     *(f"clients.{name}" for name in ("registry", *CLIENTS)),
 )
 COMMANDS = (
@@ -76,7 +77,7 @@ HEAVY = frozenset(
 JSON_AND_RE = frozenset(("collections", "enum", "functools", "json", "re"))
 WITHOUT_JSON_AND_RE = (
     *("hook", "history.extract", "ipc.client", "ipc.spawn", "cli.plain", "cli.output", "config", "security.secrets"),
-    *("clients.registry", "clients.claude_code", "context", "switches", "storage.spool"),
+    *("clients.registry", "clients.claude_code", "context", "switches", "storage.spool", "statusline"),
 )
 
 

@@ -578,3 +578,93 @@ def test_connect_sees_the_plugin(nudge: Nudge, home: Path) -> None:
     assert json.loads(nudge("connect", "claude-code", "--yes", "--json").out)["plugin"] == "nudge@nudge"
     settings.write_text('{"enabledPlugins": {"nudge@nudge": false}}')
     assert nudge("connect", "claude-code", "--yes").code == 0 and tree(home) != before
+
+
+# The status line
+
+SETTINGS = {
+    "nothing": None,
+    "empty": "{}",
+    "tabs": '{\n\t"model": "opus",\n\t"permissions": {"allow": ["Bash(ls:*)"]}\n}',
+    "hooks of another": '{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "true"}]}]}}\n',
+    "comments": '{\n  // mine\n  "theme": "dark",\n}\n',
+}
+OTHERS = (
+    '{"type": "command", "command": "~/.claude/line.sh"}',
+    '{"type": "command", "command": "~/.claude/line.sh; nudge statusline"}',
+    '{"type": "command", "command": "~/line.sh \'"}',
+    '"line"',
+    "null",
+)
+
+
+def _settings(home: Path, text: str | None) -> Path:
+    path = home / ".claude" / "settings.json"
+    if text is not None:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize("text", SETTINGS.values(), ids=SETTINGS)
+@pytest.mark.parametrize("together", [True, False], ids=["at once", "later"])
+def test_a_status_line_is_added_and_taken_back(nudge: Nudge, home: Path, text: str | None, together: bool) -> None:
+    """With the rest or later; it is in the diff, runs the script of the hooks, and every byte comes back. What its user
+    adds to it is kept by the next connect, and a connect without the option leaves it."""
+    settings, before = _settings(home, text), tree(home)
+    if not together:
+        assert nudge("connect", "claude-code", "--yes").code == 0
+        assert "statusLine" not in settings.read_text()
+    outcome = nudge("connect", "claude-code", "--statusline", "--yes")
+    assert outcome.code == 0 and '"statusLine"' in outcome.out and "hooks and status line in ~/" in outcome.out
+    command = f"{shlex.quote(hook_script_path())} statusline"
+    assert f'"command": "{command}"' in settings.read_text()
+    for words in (("--statusline", "--yes"), ("--yes",)):
+        assert nudge("connect", "claude-code", *words).out == "✔ Claude Code is already connected\n"
+    removed = nudge("disconnect", "claude-code")
+    assert tree(home) == before and "removed" in removed.out and not Path(hook_script_path()).exists()
+
+
+def test_a_status_line_of_another_installation_is_brought_up_to_date(nudge: Nudge, home: Path) -> None:
+    """By any connect; what its user set beside the command stays."""
+    old = '{"statusLine": {"type": "command", "command": "/old/nudge-hook statusline", "padding": 2}}'
+    settings = _settings(home, old)
+    assert nudge("connect", "claude-code", "--yes").code == 0
+    found = json.loads(settings.read_text())["statusLine"]
+    assert found == {"type": "command", "command": f"{shlex.quote(hook_script_path())} statusline", "padding": 2}
+    assert nudge("disconnect", "claude-code").code == 0 and "statusLine" not in settings.read_text()
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_the_status_line_of_another_is_left_alone(nudge: Nudge, home: Path, other: str) -> None:
+    """Neither replaced nor removed, whatever it is; the rest is connected, and the user hears why."""
+    settings = _settings(home, f'{{"statusLine": {other}}}')
+    before = tree(home)
+    outcome = nudge("connect", "claude-code", "--statusline", "--yes")
+    assert outcome.code == 0 and "has a status line, which stays as it is" in outcome.err
+    assert json.loads(settings.read_text())["statusLine"] == json.loads(other)
+    assert "hooks in ~/" in outcome.out
+    nudge("disconnect", "claude-code")
+    assert tree(home) == before
+
+
+def test_a_status_line_beside_the_plugin(nudge: Nudge, home: Path) -> None:
+    """A plugin cannot bring one: only this is added to the settings, and taken back."""
+    settings = _settings(home, '{"enabledPlugins": {"nudge@nudge": true}}')
+    before = tree(home)
+    outcome = nudge("connect", "claude-code", "--statusline", "--yes")
+    assert outcome.code == 0 and "Claude Code: status line in ~/" in outcome.out
+    assert json.loads(settings.read_text()).keys() == {"enabledPlugins", "statusLine"}
+    again = nudge("connect", "claude-code", "--statusline", "--yes")
+    assert "already connected by the plugin" in again.out and "nudge disconnect" not in again.out
+    nudge("disconnect", "claude-code")
+    assert tree(home) == before
+
+
+def test_only_claude_code_has_a_status_line(nudge: Nudge, home: Path) -> None:
+    """Another client is refused; the entry can be printed for a user who edits by hand."""
+    outcome = nudge("connect", "codex", "--statusline", "--yes")
+    assert outcome.code == 2 and "Codex has no status line" in outcome.err and tree(home) == {}
+    printed = nudge("connect", "claude-code", "--statusline", "--print")
+    assert printed.code == 0 and '"statusLine"' in printed.out and tree(home) == {}
+    assert '"statusLine"' not in nudge("connect", "claude-code", "--print").out

@@ -269,6 +269,33 @@ def test_the_script_that_hooks_run_exists(
     assert only(installation.check_hook_script(snapshot)).level == "ok" and "record" in script.read_text()
 
 
+@pytest.mark.parametrize("command", [None, "~/.claude/line.sh", "bar | nudge statusline"])
+def test_the_status_line_of_another_is_no_matter(make: Make, tmp_path: Path, command: str | None) -> None:
+    """Nothing is said where there is none, and none where it is another's, also one that runs ours."""
+    write(
+        tmp_path / ".claude/settings.json", {"statusLine": {"type": "command", "command": command}} if command else {}
+    )
+    assert list(installation.check_status_line(make())) == []
+
+
+def test_the_status_line_that_was_connected_can_be_run(
+    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Claude Code shows nothing, and says nothing, where its script is gone; `--fix` writes it again."""
+    data = tmp_path / "my data"
+    monkeypatch.setenv("NUDGE_RUNTIME_DIR", str(data))
+    data.mkdir(mode=0o700)
+    entry = {"type": "command", "command": f"'{data}/nudge-hook' statusline"}
+    write(tmp_path / ".claude/settings.json", {"statusLine": entry})
+    snapshot = make(environ={"NUDGE_RUNTIME_DIR": str(data)})
+    found = only(installation.check_status_line(snapshot))
+    assert (found.level, found.fix) == ("fail", "nudge connect claude-code --statusline")
+    assert fix([found]) == [("status line", f"wrote {data}/nudge-hook")]
+    assert only(installation.check_status_line(snapshot)).level == "ok"
+    write(tmp_path / ".claude/settings.json", {"statusLine": {**entry, "command": "/old/nudge-hook statusline"}})
+    assert only(installation.check_status_line(snapshot)).repair is None
+
+
 def test_the_script_is_checked_for_every_client_that_runs_it(
     make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
