@@ -32,6 +32,7 @@ from nudge.learning.harm import is_harmless_variable, undoes
 from nudge.learning.jobs import (
     CHECKS,
     EDITING,
+    FILE_PROGRAMS,
     INSTALL,
     NOISE,
     SELECTING,
@@ -54,12 +55,6 @@ if TYPE_CHECKING:
     from nudge.learning.outcome import Call
 
 _MOST_INLINE = 3  # steps on one line that are told together
-_FILE_PROGRAMS = frozenset(
-    (
-        *("sed", "cp", "mv", "ln", "touch", "mkdir", "tee", "patch", "git", "chmod", "chown", "ed", "vim", "nano"),
-        *("tar", "unzip"),
-    )
-)
 
 
 def find_cure(attempt: Attempt) -> Cure | None:
@@ -99,8 +94,8 @@ def _prepares(attempt: Attempt) -> bool:
     """Whether a call is a step that cures such failures, not what failed: `docker login` after `docker push`."""
     failed, worked = attempt.call, attempt.worked
     step = step_of(worked.command)
-    is_other = failed.tool == worked.tool and failed.subcommand != worked.subcommand and step_of(failed.command) != step
-    return is_other and fits(attempt.failure.family, step) > 0
+    is_other = main_words(failed.command) != main_words(worked.command) and step_of(failed.command) != step
+    return is_other and failed.tool == worked.tool and fits(attempt.failure.family, step) > 0
 
 
 def _only_shows(failed: Call, worked: Call) -> bool:
@@ -116,7 +111,7 @@ _SHOWING = re.compile(
 
 def _is_file_work(worked: Call, failed: Call) -> bool:
     """Whether a call changes files, or runs a script that the other worked on: it does no job of the repository."""
-    if worked.tool in _FILE_PROGRAMS:
+    if worked.tool in FILE_PROGRAMS:
         return True
     script = worked.words[1] if worked.command.is_anonymous and len(worked.words) > 1 else ""
     return worked.command.is_anonymous and (script in failed.words[1:] or script in ("", "-", "-c", "-e"))
@@ -346,6 +341,8 @@ def _option(attempt: Attempt) -> Cure | None:
         if _is_option(word) and word not in NOISE and _may_cure(word, failure, is_check=is_check)
     ]
     targets = [at for at, word in inserted if not _is_option(word)]
+    if failure.family == "port":
+        options += [at for at in targets if any(map(str.isdigit, worked.words[at]))]
     if failure.family == "auth" and targets and not options:
         return _command_cure(attempt, FLAG, _subject(failed), max(targets) + 1, _words_at(worked, targets))
     changed = [] if options else changed_values(failed, worked)

@@ -283,7 +283,8 @@ def is_usable(fact: Fact, cwd: str | None, now: float) -> bool:
     if cure.kind == LAUNCHER and cure.family == "module" and _has_module(fact, cwd):
         return False
     which = availability.trust if fact.ran_lately(now) else None
-    return _can_run(fact.answer, cwd, which)
+    failing = command_of(fact.subject)
+    return _can_run(fact.answer, cwd, which, failing.program if failing is not None else "")
 
 
 def _exists(path: str, cwd: str) -> bool:
@@ -295,8 +296,9 @@ def _has_module(fact: Fact, cwd: str) -> bool:
     return any(availability.has_module(command.program, command.tool, cwd) for command in commands)
 
 
-def _can_run(answer: str, cwd: str, which: Callable[[str], str | None] | None) -> bool:
-    """Whether the programs of an answer, and the files that it names by a path of the repository, exist."""
+def _can_run(answer: str, cwd: str, which: Callable[[str], str | None] | None, failing: str) -> bool:
+    """Whether the programs of an answer, and the files that it names by a path of the repository, exist; what fails is
+    there."""
     directory = cwd
     for command in parse_known(answer.removesuffix(CUT_OFF)):
         if command.tool == "cd" and command.arguments:
@@ -312,7 +314,7 @@ def _can_run(answer: str, cwd: str, which: Callable[[str], str | None] | None) -
             program = command.program
             found = availability.locate_program(program, directory, *([which] if which is not None else []))
             is_elsewhere = program.startswith(("/", "~"))  # it may be in a container
-            if found is None and (which is None or ("/" in program and not is_elsewhere)):
+            if found is None and program != failing and (which is None or ("/" in program and not is_elsewhere)):
                 return False
             if command.is_anonymous and _lacks_script(command, directory):
                 return False

@@ -10,6 +10,7 @@ import os
 import re
 from collections import OrderedDict, defaultdict
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 from nudge import limits
 from nudge.learning.broken_tests import REPORTING_PROGRAMS, TEST, BrokenTest, BrokenTests, edited_files
@@ -28,7 +29,7 @@ from nudge.thin_json import loads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from nudge.learning.failures import Failure
     from nudge.learning.job_answers import JobAnswer
@@ -270,7 +271,7 @@ class Facts:
         if _is_of_unknown_module(cure, failure, outcome):
             return 0.0
         match = matches(cure, call, failure, job)
-        if not match or (cure.kind == DIRECTORY and not _has_script(cure, failure, outcome)):
+        if not match or (cure.kind in (DIRECTORY, FLAG) and not _has_script(cure, failure, outcome)):
             return 0.0
         is_close = cure.subcommand == call.subcommand and job == cure.job
         return match + 0.2 * len(fact.support) + 0.15 * is_close + fact.timestamp / (now + 1) * 0.05
@@ -517,11 +518,32 @@ def package_scripts(root: str | None, directory: str = "") -> Mapping[str, str]:
 
 
 def _has_script(cure: Cure, failure: Failure, outcome: Outcome) -> bool:
-    """Whether the directory of a cure has the script that is missing."""
+    """Whether the directory of a cure has the script that is missing, or one of the packages that an option chooses
+    from."""
     if failure.family != "script" or outcome.root is None:
         return True
+    if cure.kind == FLAG:
+        return not tells_apart(cure.failure, failure) or any(
+            failure.detail in package_scripts(outcome.root, folder) for folder in _folders_of_packages(outcome.root)
+        )
     scripts = package_scripts(outcome.root, cure.directory)
     return not scripts or failure.detail in scripts
+
+
+def _folders_of_packages(root: str) -> Iterator[str]:
+    """The folders in which packages of a workspace lie: `web`, `packages/api`."""
+    for folder in _subfolders(root):
+        yield folder
+        yield from (os.path.join(folder, below) for below in _subfolders(os.path.join(root, folder)))
+
+
+def _subfolders(path: str) -> list[str]:
+    try:
+        with os.scandir(path) as entries:
+            folders = [one.name for one in islice(entries, limits.MAX_MANIFESTS) if one.is_dir(follow_symlinks=False)]
+    except OSError:
+        return []
+    return [name for name in folders if name != "node_modules" and not name.startswith(".")]
 
 
 def _is_of_unknown_module(cure: Cure, failure: Failure, outcome: Outcome) -> bool:

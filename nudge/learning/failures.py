@@ -82,6 +82,8 @@ class Failure:
 
 
 NOTHING = Failure(CHANCE)
+_REMOTE = re.compile(r"(?<![\w(])https?://(?!localhost|127\.|0\.0\.0\.0|\[::1|[\w-]+(?::\d+)?/)")
+"""What fails at another host may work the next time."""
 
 
 def diagnose(printed: str, exit_code: int | None, missing: Sequence[str] = ()) -> Failure:
@@ -97,7 +99,9 @@ def diagnose(printed: str, exit_code: int | None, missing: Sequence[str] = ()) -
             return Failure(OWN_WORK, "", "", line, causes)
         if exit_code == 124:
             return Failure(SURROUNDINGS, "timeout", "", line, causes)
-        return Failure(UNKNOWN, "", "", line, causes or (blank(line),)) if line else NOTHING
+        if not line or _REMOTE.search(line):
+            return NOTHING
+        return Failure(UNKNOWN, "", "", line, causes or (blank(line),))
     family, detail, line, sign = found
     if family == CHANCE_FAMILY:
         return Failure(CHANCE, family, "", line, causes)

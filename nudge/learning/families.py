@@ -168,7 +168,7 @@ FAMILIES: tuple[Family, ...] = (
             r"(?i:ENOENT[^\n]*package\.json|no \w+ project|(?:environment|project|workspace)[^\n]{0,30} is "
             r"required to run)",
         ),
-        steps=(SELECT,),
+        steps=(SELECT, FETCH, GENERATE, INSTALL),
         is_of_program=True,
         outlasts_edit=True,
         is_proved_by_run=True,
@@ -230,6 +230,7 @@ FAMILIES: tuple[Family, ...] = (
             r"PackageNotFoundError: [^\n]*?(?P<n>[\w.-]+)$",
             r"[Cc]annot find (?:module|package) ['\"](?P<n>[^'\"]+)",
             r"no required module provides package (?P<n>[^\s;:]+)",
+            r"package (?P<n>[\w./-]+) (?:is not in (?:std|GOROOT)|does not exist)",
             r"cannot load such file -- (?P<n>\S+)",
             r"there is no package called .(?P<n>[\w.]+)",
             r"Can't locate (?P<n>[\w/]+\.pm)",
@@ -522,7 +523,7 @@ CHANCE_SIGNS = (
     r"(?i:(?:failed|unable|could not|error)(?: to)? (?:download|fetch|retriev|load metadata)\w*[^\n]{0,60}"
     r"(?:https?://|registry|mirror|index\b|cache\b)|network is unreachable|connection timed out|i/o timeout"
     r"|:timeout\})",
-    r"429 Too Many|rate limit|early EOF|RPC failed|unexpected disconnect|Could not resolve host",
+    r"429 Too Many|rate limit|early EOF|RPC failed|unexpected disconnect|Could not resolve host|socket hang up",
 )
 """Signs of a network that failed and may work the next time; a family above counts more."""
 

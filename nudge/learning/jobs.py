@@ -381,7 +381,14 @@ def _named_in(word: str) -> str:
 
 
 _ALIAS = re.compile(r"-[A-Z]?:")
-_TAKES_FILES = frozenset(("git", *_STEP_PROGRAMS, *LINTERS, *FORMATTERS, *TEST_RUNNERS, "sed", "tee", "rm"))
+FILE_PROGRAMS = frozenset(
+    (
+        *("sed", "cp", "mv", "ln", "touch", "mkdir", "tee", "patch", "git", "chmod", "chown", "ed", "ex", "vi", "vim"),
+        *("nano", "emacs", "tar", "unzip", "rm"),
+    )
+)
+"""Programs that change files."""
+_TAKES_FILES = frozenset((*FILE_PROGRAMS, *_STEP_PROGRAMS, *LINTERS, *FORMATTERS, *TEST_RUNNERS))
 """Programs whose first argument may be a file that they do not run."""
 _CODE_OPTION = re.compile(r"-(?:e|c|r|batch)|--?(?:eval|expr|execute)|runner")
 _CALL = re.compile(r"[A-Za-z_][\w.:!?]*(?=\()|\b[A-Z]\w*(?:\.\w+)+")

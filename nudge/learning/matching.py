@@ -6,7 +6,7 @@ import posixpath
 import re
 
 from nudge.learning.cure import DIRECTORY, FLAG, LAUNCHER, PATH, RUNNER, STEP, VARIABLE, Cure
-from nudge.learning.failures import SURROUNDINGS, Failure, blank, likeness, tells_apart
+from nudge.learning.failures import OWN_WORK, SURROUNDINGS, Failure, blank, likeness, tells_apart
 from nudge.learning.families import family_of
 from nudge.learning.jobs import same_job
 from nudge.learning.moved_paths import names_path, path_in
@@ -30,20 +30,23 @@ def matches(cure: Cure, call: Call, failure: Failure, job: str) -> float:
     alike = likeness(cure.failure, failure)
     is_same_tool = cure.tool == call.tool
     is_same_error = blank(cure.error) in failure.causes
-    if cure.nature != SURROUNDINGS and (
-        alike < _SAME or not (is_same_tool or (is_same_error and cure.kind == VARIABLE))
-    ):
+    if cure.nature != SURROUNDINGS and (alike < _SAME or not (is_same_tool or (is_same_error and _is_of_any(cure)))):
         return 0.0
     if cure.kind == PATH:
         return _path_match(cure, call, failure)
     if cure.kind == STEP:
         return alike if alike >= (_ALIKE if is_same_tool else _ALIKE_ANYWHERE) else 0.0
     if cure.kind in (VARIABLE, FLAG):
-        is_possible = alike >= _ALIKE and not tells_apart(cure.failure, failure)
+        is_possible = alike >= _ALIKE and (failure.family == "script" or not tells_apart(cure.failure, failure))
         return alike if is_possible and _takes_it(cure, call, failure) else 0.0
     if cure.kind == DIRECTORY:
         return 0.8 if is_same_tool and failure.family == cure.family and alike >= 0.4 else 0.0
     return _program_match(cure, call, failure, job, alike)
+
+
+def _is_of_any(cure: Cure) -> bool:
+    """Whether a cure helps whatever program meets the error: it changes what all of them run in."""
+    return cure.kind in (VARIABLE, STEP) and cure.nature != OWN_WORK
 
 
 def _is_about_another(cure: Cure, failure: Failure) -> bool:
@@ -78,6 +81,7 @@ def _program_match(cure: Cure, call: Call, failure: Failure, job: str, alike: fl
         if cure.detail != failure.detail:
             return 0.0
         is_program = failure.detail in (call.words[0] if call.words else "", call.tool, call.command.launched_program)
+        is_same_tool = is_same_tool or cure.subject.partition(" ")[0].removeprefix("./") == call.words[0]
         if is_program and not is_same_tool:
             return 0.0
         if is_program and cure.kind == RUNNER:
