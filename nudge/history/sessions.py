@@ -270,6 +270,7 @@ class SessionRow:
         "_has_acted",
         "_is_branch_gone",
         "_is_described",
+        "_latest_subject",
         "_told_intents",
         "branch",
         "client",
@@ -315,6 +316,7 @@ class SessionRow:
         self._is_branch_gone = self.branch is not None and tree.has_branch(self.branch) is False
         self.commit = _last_commit(connection, self.id, left_out, commits)
         self._committed = commits[-1].timestamp if commits else 0
+        self._latest_subject = commits[-1].subject if commits else ""
         foreign = _commits_of_others(connection, self) if changes else {}
         self.uncommitted = [change.content for change in changes if self._is_uncommitted(change, tree, foreign)]
         failures = (failed for failed in _failing_jobs(connection, self.id) if failed.id not in left_out)
@@ -361,9 +363,12 @@ class SessionRow:
 
     @property
     def _is_wip(self) -> bool:
-        """Whether its last commit is called wip, and nobody has committed since."""
+        """Whether its last commit is called wip, and nobody has committed since; to move it onto another one is not to
+        finish it."""
         commit = self.commit
-        return commit is not None and _WIP.match(commit.content) is not None and self._committed <= commit.timestamp
+        if commit is None or _WIP.match(commit.content) is None:
+            return False
+        return self._committed <= commit.timestamp or self._latest_subject == commit.content
 
     def _is_uncommitted(self, change: SessionEntry, tree: WorkTree, foreign: Mapping[str, int]) -> bool:
         """Whether a change is in no commit, of this session or of anybody else; `foreign` are the last commits of other
@@ -373,7 +378,8 @@ class SessionRow:
         if self.commit is not None and (change.timestamp, change.id) <= (self.commit.timestamp, self.commit.id):
             return False
         if (is_modified := tree.is_modified(change.content)) is not None:
-            return is_modified or (self._committed <= change.timestamp and os.path.lexists(change.content))
+            may_be_staged = self._committed <= change.timestamp and os.path.lexists(change.content)
+            return is_modified or (may_be_staged and not tree.has_nothing_staged(change.content))
         return foreign.get(change.content, 0) <= change.timestamp
 
     def is_on_branch(self, place: Place) -> bool:

@@ -58,6 +58,46 @@ def test_a_change_is_open_until_anybody_commits(clone: Path, commit: Commit) -> 
     assert changed(clone).uncommitted == [] and not changed(clone).is_unfinished
 
 
+@pytest.mark.parametrize(
+    "undo",
+    [
+        ["checkout", "-q", "a.py"],
+        ["checkout", "-q", "."],
+        ["stash", "-q"],
+        ["reset", "-q", "--hard"],
+        ["restore", "a.py"],
+    ],
+)
+def test_a_change_that_was_taken_back_is_not_open(clone: Path, commit: Commit, undo: list[str]) -> None:
+    """Nothing is left of it, although nobody committed; what is staged is still to be committed."""
+    (clone / "sub").mkdir()
+    (clone / "sub" / "b.py").write_text("other")
+    (clone / "a.py").write_text("before")
+    commit("before", NOW - 100)
+    (clone / "a.py").write_text("after the change")
+    if "restore" not in undo:
+        subprocess.run(["git", "-C", str(clone), "add", "a.py"], check=True)
+        assert changed(clone).uncommitted == [f"{clone}/a.py"]
+        subprocess.run(["git", "-C", str(clone), "reset", "-q"], check=True)
+        assert changed(clone).uncommitted == [f"{clone}/a.py"]
+        subprocess.run(["git", "-C", str(clone), "read-tree", "HEAD"], check=True)
+    names = ["-c", "user.name=a", "-c", "user.email=a@b"]
+    subprocess.run(["git", "-C", str(clone), *names, *undo], check=True)
+    assert (clone / "a.py").read_text() == "before" and changed(clone).uncommitted == []
+
+
+@pytest.mark.parametrize(
+    ("pattern", "is_open"),
+    [("a.py", False), ("*.py", False), ("/a.py", False), ("b.py", True), ("*.py\n!a.py", True), ("# a.py", True)],
+)
+def test_a_file_that_git_ignores_is_not_open(clone: Path, commit: Commit, pattern: str, is_open: bool) -> None:
+    """Nobody will commit it."""
+    (clone / ".gitignore").write_text(f"{pattern}\n")
+    commit("before", NOW - 100)
+    (clone / "a.py").write_text("local")
+    assert bool(changed(clone).uncommitted) == is_open
+
+
 @pytest.mark.parametrize("is_packed", [False, True])
 def test_what_was_left_on_a_deleted_branch_is_not_open(clone: Path, commit: Commit, is_packed: bool) -> None:
     """Whoever deleted it has merged it or given it up. One of a clone that is gone is not known to be deleted."""
@@ -109,6 +149,25 @@ def test_a_quiet_wip_commit_is_seen(clone: Path, commit: Commit) -> None:
     row = changed(clone, quiet)
     assert row.commit is not None and row.commit.content == "wip: half of the parser" and row.is_unfinished
     commit("Parser: done", NOW + 300)
+    assert not changed(clone, quiet).is_unfinished
+
+
+def test_a_wip_commit_is_open_until_it_is_rewritten(clone: Path, commit: Commit) -> None:
+    """A rebase that only moves it leaves it; one that gives it another subject finishes it."""
+    commit("before", NOW - 100)
+    commit("wip: half of the parser", NOW + 19)
+    quiet = event("git_commit", "git commit -q -F /tmp/message", NOW + 20)
+
+    def rebase(todo: str) -> None:
+        environ = {**os.environ, "GIT_SEQUENCE_EDITOR": todo, "GIT_EDITOR": "sh -c 'echo Parser: done > $1' --"}
+        names = ["-c", "user.name=a", "-c", "user.email=a@b"]
+        command = ["git", "-C", str(clone), *names, "rebase", "-q", "-i", "--force-rebase", "HEAD~1"]
+        subprocess.run(command, check=True, env=environ, capture_output=True)
+
+    assert changed(clone, quiet).is_unfinished
+    rebase("true")
+    assert changed(clone, quiet).is_unfinished
+    rebase("sed -i s/^pick/reword/")
     assert not changed(clone, quiet).is_unfinished
 
 
