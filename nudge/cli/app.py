@@ -346,6 +346,16 @@ def _run_group(ctx: click.Context) -> int:
     return int(ctx.invoke(load_command(_entry(f"{ctx.command.path} {ctx.command.alone}"))))
 
 
+# What other tools, and the documents that this one comes from, call a group or a verb.
+_OTHER_WORDS = {
+    "memories": "note",
+    "lessons": "note",
+    "ghap": "journal",
+    "attempts": "journal",
+    "observations": "search",
+}
+
+
 def verb_advice(word: str, parent: str) -> str:
     """Return the advice for a verb that does not exist: the one verb below another that has this name, else the nearest
     name, else the help."""
@@ -355,6 +365,8 @@ def verb_advice(word: str, parent: str) -> str:
     below = [entry.name for entry in shown_verbs() if entry.parent and entry.word == word]
     if not parent and len(below) == 1:  # `nudge forget`
         return f"did you mean: nudge {below[0]}"
+    if not parent and word in _OTHER_WORDS:
+        return f"did you mean: nudge {_OTHER_WORDS[word]}"
     names = [name for entry in shown_verbs(None, parent) for name in (entry.word, *entry.aliases)]
     near = get_close_matches(word, names, n=1, cutoff=0.5)
     return f"did you mean: {program} {near[0]}" if near else f"try: {program} --help"

@@ -132,13 +132,20 @@ def _doubt(note: Note) -> list[str]:
 
 
 def _content_lines(note: Note) -> list[str]:
-    """Return the lines of the content; none when it says the same as the title."""
-    text = str(note["content"]).strip()
+    """Return the lines of the content that do not say the same as the title."""
+    text = _below_title(note)
     if escape(" ".join(text.split())).rstrip(".") == title_of(note).rstrip("."):
         return []
     shown = text if len(text) <= _LISTED_CHARS else text[:_LISTED_CHARS].rpartition(" ")[0] or text[:_LISTED_CHARS]
     lines = escape(shown, keep_lines=True).split("\n")
     return lines if shown == text else [*lines, f"... all of it: nudge note get {note_name(note['id'])}"]
+
+
+def _below_title(note: Note) -> str:
+    """Return the content without a first line that is the title, as in what `nudge remember` stores."""
+    text = str(note["content"]).strip()
+    first, _, rest = text.partition("\n")
+    return rest.strip("\n") if rest.strip() and escape(" ".join(first.split())) == title_of(note) else text
 
 
 def stored_note_lines(console: Console, result: Mapping[str, Any]) -> Iterator[str]:
@@ -159,7 +166,7 @@ def stored_note_lines(console: Console, result: Mapping[str, Any]) -> Iterator[s
 def full_note_lines(console: Console, note: Note, links: Sequence[Mapping[str, Any]] = ()) -> Iterator[str]:
     styler = console.styler
     yield f"{styler.paint('bold', note_name(note['id']))}  {styler.paint('bold', title_of(note))}"
-    yield from (f"  {line}" for line in escape(note["content"], keep_lines=True).split("\n"))
+    yield from (f"  {line}".rstrip() for line in escape(_below_title(note), keep_lines=True).split("\n"))
     for name, value in _note_fields(console, note):
         yield f"  {styler.paint('dim', f'{name}:')} {value}"
     for link in links:

@@ -162,6 +162,8 @@ WRONG = "E_INVALID (40001):"
         (["list"], "nudge: unknown command 'list'; did you mean: nudge ls"),
         (["forget"], "nudge: unknown command 'forget'; did you mean: nudge note forget"),
         (["notes"], "nudge: unknown command 'notes'; did you mean: nudge note"),
+        (["memories"], "nudge: unknown command 'memories'; did you mean: nudge note"),
+        (["attempts"], "nudge: unknown command 'attempts'; did you mean: nudge journal"),
         (["promote"], "nudge: unknown command 'promote'; did you mean: nudge note promote"),
         (["memory", "lits"], "nudge note: unknown command 'lits'; did you mean: nudge note list"),
         (["xyzzy"], "nudge: unknown command 'xyzzy'; try: nudge --help"),

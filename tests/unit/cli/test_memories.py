@@ -209,11 +209,13 @@ def test_a_title_is_shown_whole(nudge: Nudge, server: Server, monkeypatch: pytes
 
 
 def test_a_long_text_is_cut_in_a_list(nudge: Nudge, server: Server) -> None:
-    """At a word, with the command that prints all of it; a text that says the same as the title is left out."""
-    rows = [{**NOTE, "content": "word " * 500}, {**NOTE, "id": 7, "content": "Chose  SQLite."}]
-    server.answers["nudge.memory_list"] = {"memories": rows, "count": 2}
+    """At a word, with the command that prints all of it; what says the same as the title is left out."""
+    more = {**NOTE, "id": 8, "content": "Chose SQLite\n\nOne writer.\n\nNo more."}
+    rows = [{**NOTE, "content": "word " * 500}, {**NOTE, "id": 7, "content": "Chose  SQLite."}, more]
+    server.answers["nudge.memory_list"] = {"memories": rows, "count": 3}
     lines = nudge("note", "list").out.splitlines()
-    assert len(lines) == 4 and lines[1].endswith("word") and 900 < len(lines[1]) < 1_010
+    assert lines[4:] == [lines[3].replace("m7", "m8"), "     One writer.", "", "     No more."]
+    assert lines[1].endswith("word") and 900 < len(lines[1]) < 1_010
     assert lines[2] == "     ... all of it: nudge note get m12" and lines[3].startswith("m7   Chose SQLite  (")
 
 
