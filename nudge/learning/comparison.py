@@ -6,6 +6,7 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 
 from nudge.learning.jobs import NOISE, is_looking, is_target
+from nudge.learning.moved_paths import shared_length
 from nudge.learning.shell import parse_commands
 
 TYPE_CHECKING = False
@@ -100,6 +101,18 @@ def differences(failed: Call, worked: Call) -> tuple[list[str], list[tuple[int, 
         if tag in ("insert", "replace"):
             inserted += [(at + 1, new[at]) for at in range(k, m)]
     return removed, [(at, word) for at, word in inserted if word not in removed]
+
+
+def is_misspelling(typed: str, meant: str) -> bool:
+    """Whether a word is another one with a slip of the keyboard: letters swapped, or one too many, too few or wrong
+    within it. What differs at the end, or in a number, is another thing: `mvnw`, `python3`."""
+    if typed == meant or len(typed) < 3 or any(map(str.isdigit, {*typed} ^ {*meant})):
+        return False
+    if sorted(typed) == sorted(meant):
+        return True
+    same = shared_length(typed, meant) + shared_length(typed[::-1], meant[::-1])
+    shorter, longer = sorted((len(typed), len(meant)))
+    return longer - shorter <= 1 and shorter >= 5 and typed[-1] == meant[-1] and same >= longer - 1
 
 
 def changed_values(failed: Call, worked: Call) -> list[int]:

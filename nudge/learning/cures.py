@@ -19,6 +19,7 @@ from nudge.learning.comparison import (
     has_same_arguments,
     has_same_subcommand,
     has_same_targets,
+    is_misspelling,
     is_same_call,
     launched_at,
     naming_length,
@@ -42,7 +43,7 @@ from nudge.learning.jobs import (
     same_job,
     step_of,
 )
-from nudge.learning.moved_paths import is_path, is_similar_path, names_path, path_in
+from nudge.learning.moved_paths import is_path, is_renamed, is_similar_path, names_path, path_in
 from nudge.learning.outcome import is_filter
 from nudge.programs import TARGET_RUNNERS
 
@@ -64,7 +65,7 @@ def find_cure(attempt: Attempt) -> Cure | None:
         return None
     if any(undoes(step.call.command) for step in (*attempt.inline, *attempt.steps)):
         return None
-    finders = (_path, _launcher, _directory, _variable, _inline_step, _option, _step_between, _runner)
+    finders = (_path, _name, _launcher, _directory, _variable, _inline_step, _option, _step_between, _runner)
     found = (find(attempt) for find in finders)
     cure = next((cure for cure in found if cure is not None), None)
     if cure is None or (attempt.is_edited and not _outlasts_edit(cure)):
@@ -76,6 +77,8 @@ def does_same(attempt: Attempt) -> bool:
     """Whether a call does what the failing one was to do, so that its success answers the failure."""
     failed, worked, failure = attempt.call, attempt.worked, attempt.failure
     if failed.tool != worked.tool and _is_file_work(worked, failed):
+        return False
+    if is_misspelling(failed.tool, worked.tool) or is_misspelling(failed.subcommand, worked.subcommand):
         return False
     if _only_shows(failed, worked) or _prepares(attempt):
         return False
@@ -220,6 +223,17 @@ def _path(attempt: Attempt) -> Cure | None:
             typed = path_in(success.line[word.start : word.end]).partition("::")[0]
             return _cure(attempt, PATH, missing.partition("::")[0], typed, (path.partition("::")[0],), commands=())
     return None
+
+
+def _name(attempt: Attempt) -> Cure | None:
+    """A name of several parts that is not known, and the one that is: `:libs:core:test` for `:core:test`."""
+    failed, worked = attempt.call, attempt.worked
+    if len(failed.words) != len(worked.words) or failed.tool != worked.tool:
+        return None
+    pairs = [pair for pair in zip(failed.words, worked.words, strict=True) if pair[0] != pair[1]]
+    if len(pairs) != 1 or pairs[0][0] not in attempt.outcome.printed or not is_renamed(*pairs[0]):
+        return None
+    return _cure(attempt, PATH, *pairs[0], pairs[0][1:], commands=())
 
 
 def _launcher(attempt: Attempt) -> Cure | None:

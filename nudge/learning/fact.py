@@ -12,6 +12,7 @@ from nudge.learning import availability
 from nudge.learning.command import CUT_OFF
 from nudge.learning.cure import DIRECTORY, LAUNCHER, MISSING, PATH, RUNNER, STEP, Cure
 from nudge.learning.jobs import TEST, job_of
+from nudge.learning.moved_paths import is_path
 from nudge.learning.shell import parse_known
 from nudge.programs import TEST_RUNNERS
 from nudge.text import quote, quote_command
@@ -277,7 +278,7 @@ def is_usable(fact: Fact, cwd: str | None, now: float) -> bool:
     if availability.names_other_clone(fact.answer, cwd):
         return False
     if cure.kind == PATH:
-        return _exists(fact.answer, cwd) and not _exists(fact.subject, cwd)
+        return not is_path(fact.subject) or (_exists(fact.answer, cwd) and not _exists(fact.subject, cwd))
     if cure.kind == DIRECTORY and not os.path.isdir(os.path.join(cwd, cure.directory)):
         return False
     if cure.kind == LAUNCHER and cure.family == "module" and _has_module(fact, cwd):

@@ -15,6 +15,7 @@ from itertools import islice
 from nudge import limits
 from nudge.learning.broken_tests import REPORTING_PROGRAMS, TEST, BrokenTest, BrokenTests, edited_files
 from nudge.learning.command import CUT_OFF
+from nudge.learning.comparison import is_misspelling
 from nudge.learning.cure import DIRECTORY, FLAG, LAUNCHER, MISSING, PATH, RUNNER, STEP, VARIABLE, Cure
 from nudge.learning.fact import INVOCATIONS, RARE, Evidence, Fact, Key, command_of, invocation_of, is_usable, words_of
 from nudge.learning.failures import CHANCE, SURROUNDINGS, UNKNOWN, diagnose, likeness, shares_other_cause, tells_apart
@@ -22,7 +23,8 @@ from nudge.learning.families import family_of
 from nudge.learning.index import FactIndex
 from nudge.learning.job_answers import answers_for_jobs
 from nudge.learning.jobs import job_of
-from nudge.learning.matching import matches
+from nudge.learning.matching import matches, moved_path
+from nudge.learning.moved_paths import is_path
 from nudge.learning.origin import is_named
 from nudge.learning.trail import Lesson, OpenFailure, Trail, about
 from nudge.thin_json import loads
@@ -207,6 +209,7 @@ class Facts:
         refuted: list[Fact] = []
         if outcome.succeeded:
             refuted = [fact for fact in index.of_tools(outcome.calls) if _works_again(fact, outcome, watched)]
+            refuted += filter(None, map(index.facts.get, _misspelled(watched.trail.open, outcome)))
         elif failure is not None and failure.nature != CHANCE:
             facts = index.of_tools(outcome.calls)
             refuted = [fact for fact in facts if _fails_itself(fact, outcome, failure)]
@@ -272,6 +275,13 @@ class Facts:
             return 0.0
         match = matches(cure, call, failure, job)
         if not match or (cure.kind in (DIRECTORY, FLAG) and not _has_script(cure, failure, outcome)):
+            return 0.0
+        if (
+            cure.kind == PATH
+            and match < 1
+            and is_path(cure.subject)
+            and not _exists(moved_path(cure, call), outcome.cwd)
+        ):
             return 0.0
         is_close = cure.subcommand == call.subcommand and job == cure.job
         return match + 0.2 * len(fact.support) + 0.15 * is_close + fact.timestamp / (now + 1) * 0.05
@@ -420,7 +430,8 @@ def _held(index: FactIndex, cure: Cure) -> Fact | None:
         return None
     for fact in index.of_failing_tool(cure.tool):
         held = fact.cure
-        is_same = (held.kind, held.family, held.added) == (cure.kind, cure.family, cure.added)
+        is_more = held.kind in (FLAG, VARIABLE) and 0 < len(held.added) <= len({*held.added} & {*cure.added})
+        is_same = (held.kind, held.family) == (cure.kind, cure.family) and (is_more or held.added == cure.added)
         is_any_job = held.kind != RUNNER or (held.keeps_arguments and cure.keeps_arguments)
         is_same_job = is_any_job or held.job == cure.job
         is_same_step = held.kind != STEP or held.answer.partition(" ")[0] == cure.answer.partition(" ")[0]
@@ -439,10 +450,20 @@ def _works_again(fact: Fact, outcome: Outcome, watched: _Session) -> bool:
     if cure.kind == STEP:
         return False  # the surroundings may be as the step left them
     if cure.kind == PATH:
-        return any(cure.subject in call.words for call in outcome.worked) and _exists(cure.subject, outcome.cwd)
+        is_there = not is_path(cure.subject) or _exists(cure.subject, outcome.cwd)
+        return is_there and any(cure.subject in call.words for call in outcome.worked)
     if watched.trail.is_activated and cure.family in ("tool", "module", "version"):
         return False  # in another environment
     return any(_is_plain_run(fact, call, watched, outcome) for call in outcome.worked)
+
+
+def _misspelled(open_failures: list[OpenFailure], outcome: Outcome) -> Iterator[Key]:
+    """The facts about programs that a session misspelled, as the one shows that it runs now."""
+    for entry in open_failures:
+        if entry.failure.family == "tool" and any(
+            is_misspelling(entry.failure.detail, one.tool) for one in outcome.calls
+        ):
+            yield MISSING, entry.failure.detail, ""
 
 
 def _is_plain_run(fact: Fact, call: Call, watched: _Session, outcome: Outcome) -> bool:

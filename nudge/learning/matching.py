@@ -9,7 +9,7 @@ from nudge.learning.cure import DIRECTORY, FLAG, LAUNCHER, PATH, RUNNER, STEP, V
 from nudge.learning.failures import OWN_WORK, SURROUNDINGS, Failure, blank, likeness, tells_apart
 from nudge.learning.families import family_of
 from nudge.learning.jobs import same_job
-from nudge.learning.moved_paths import names_path, path_in
+from nudge.learning.moved_paths import is_path, moved_along, names_path, path_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,11 +29,11 @@ def matches(cure: Cure, call: Call, failure: Failure, job: str) -> float:
         return 0.0
     alike = likeness(cure.failure, failure)
     is_same_tool = cure.tool == call.tool
+    if cure.kind == PATH:
+        return _path_match(cure, call, failure, alike)
     is_same_error = blank(cure.error) in failure.causes
     if cure.nature != SURROUNDINGS and (alike < _SAME or not (is_same_tool or (is_same_error and _is_of_any(cure)))):
         return 0.0
-    if cure.kind == PATH:
-        return _path_match(cure, call, failure)
     if cure.kind == STEP:
         return alike if alike >= (_ALIKE if is_same_tool else _ALIKE_ANYWHERE) else 0.0
     if cure.kind in (VARIABLE, FLAG):
@@ -121,7 +121,18 @@ def _has_it_already(cure: Cure, call: Call) -> bool:
     return False
 
 
-def _path_match(cure: Cure, call: Call, failure: Failure) -> float:
+def _path_match(cure: Cure, call: Call, failure: Failure, alike: float) -> float:
+    words = [path_in(word) for word in call.words]
+    if not is_path(cure.subject):
+        is_it = cure.subject in words and cure.tool == call.tool and alike >= _SAME
+        return 1.0 if is_it else 0.8 if alike >= _SAME and moved_path(cure, call) else 0.0
     if failure.family not in ("path", "tool", "module"):
         return 0.0
-    return 1.0 if any(names_path(path_in(word), cure.subject) for word in call.words) else 0.0
+    if any(names_path(word, cure.subject) for word in words):
+        return 1.0
+    return 0.8 if failure.family == "path" and moved_path(cure, call) else 0.0
+
+
+def moved_path(cure: Cure, call: Call) -> str:
+    """Where another path or name of the call is, if it moved together with the one of the cure."""
+    return next(filter(None, (moved_along(cure.subject, cure.answer, path_in(word)) for word in call.words)), "")

@@ -8,6 +8,10 @@ from difflib import SequenceMatcher
 
 from nudge.learning.jobs import is_file_name
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 _SIMILAR = 0.7
 _COMMON_PARTS = frozenset(
     ("test", "tests", "spec", "main", "index", "init", "mod", "lib", "src", "app", "run", "my", "the")
@@ -60,6 +64,38 @@ def is_similar_path(missing: str, word: str) -> bool:
         return stem == other_stem and stem not in _COMMON_PARTS
     shared = (_name_parts(stem) & _name_parts(other_stem)) - _COMMON_PARTS
     return bool(shared) or (bool(ending) and SequenceMatcher(None, name, other).ratio() >= _SIMILAR)
+
+
+def moved_along(old: str, new: str, word: str) -> str:
+    """Where a path or name is, if it moved as another one did: `tests/shell/b.sh` for `test/b.sh`, when `test/a.sh`
+    moved to `tests/shell/a.sh`; empty if it did not."""
+    parts = _FOLDERS if is_path(old) else _PARTS
+    before, after, moved = parts.split(old), parts.split(new), parts.split(word)
+    kept = shared_length(before[::-1], after[::-1])
+    head, rest = before[: len(before) - kept], before[len(before) - kept :]
+    if not is_path(old):
+        head, rest = [*head, *rest[:2]], rest[2:]  # that nothing else moved cannot be seen, so its own part must stay
+        after = [*after[: len(after) - kept], *head[-2:], *rest]
+    if word == old or not kept or moved[: len(head)] != head:
+        return ""
+    return "".join((*after[: len(after) - len(rest)], *moved[len(head) :]))
+
+
+def shared_length(one: Sequence[str], other: Sequence[str]) -> int:
+    """How many letters or parts two texts have in common from their beginning."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
+
+
+def is_renamed(old: str, new: str) -> bool:
+    """Whether a name of several parts became another one that has a part of it, and more or fewer parts."""
+    before, after = set(_PARTS.split(old)[::2]), set(_PARTS.split(new)[::2])
+    is_name = not old.startswith("-") and not is_path(old) and len(before) > 1
+    return is_name and len(before) != len(after) and bool({part for part in before & after if len(part) > 2})
+
+
+_PARTS = re.compile(r"([:/.@])")
+_FOLDERS = re.compile(r"(/)")
 
 
 def _name_parts(stem: str) -> set[str]:
