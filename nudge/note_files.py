@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
 
 from nudge import limits
 from nudge.errors import Invalid
@@ -19,6 +17,8 @@ from nudge.text import has_control
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import sqlite3
+    from collections.abc import Mapping, Sequence
+    from typing import Any
 
 FILES = "files"
 """The name in the metadata of a note."""

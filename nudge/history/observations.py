@@ -40,7 +40,9 @@ _FAILURE_MARKS = (
     "--- FAIL: ",
     "\nFAIL",
 )
-_EXIT_CODE = r"\s*Exit code (\d{1,9})\b"
+_EXIT_CODE = "Exit code "
+_DIGITS = "0123456789"
+_MOST_DIGITS = 9
 PATH_NAMES = ("file_path", "notebook_path", "path")
 
 
@@ -234,16 +236,25 @@ def _exit_code(call: ToolCall) -> int | None:
     """The exit code, or None when it is not known: not every client reports it, and a command may be interrupted or
     continue in the background."""
     if call.error is not None:
-        import re  # late: 7 ms, which most events do not need
-
-        match = re.match(_EXIT_CODE, call.error)
-        return int(match[1]) if match else None
+        return _reported_code(call.error)
     for name in ("exit_code", "exitCode"):
         if type(code := call.returned(name)) is int:
             return code
     # A success has exit code 0, unless the client interpreted another code as one (`grep` without a match).
     unclear = any(call.returned(name) for name in ("interrupted", "backgroundTaskId", "returnCodeInterpretation"))
     return 0 if isinstance(call.returned("stdout"), str) and not unclear else None
+
+
+def _reported_code(error: str) -> int | None:
+    """The number in `Exit code 1`, with which an error begins. Without a pattern: `re` takes 5 ms to import."""
+    text = error.lstrip()
+    if not text.startswith(_EXIT_CODE):
+        return None
+    rest = text[len(_EXIT_CODE) : len(_EXIT_CODE) + _MOST_DIGITS + 1]
+    behind = rest.lstrip(_DIGITS)
+    number = rest[: len(rest) - len(behind)]
+    is_number = 0 < len(number) <= _MOST_DIGITS and not (behind[:1].isalnum() or behind[:1] == "_")
+    return int(number) if is_number else None
 
 
 # Files

@@ -604,6 +604,7 @@ def in_a_process(runtime: str, raw: bytes, redirect: str = "", **environ: str) -
 
 USUAL_EVENTS = {
     "command": bash("pytest -q tests/unit && make lint", "47 passed in 1.2 s\n" * 20, duration_ms=1_234),
+    "failure": failure("Bash", {"command": "make test"}, "Exit code 2\nmake: *** [test] Error 1\nno such table: users"),
     "read": tool("Read", {"file_path": "/home/u/proj/src/components/OrderForm/index.tsx"}, {"file": {"numLines": 10}}),
     "edit": tool("Edit", {"file_path": "/home/u/proj/tests/unit/test_thin_path.py", "old_string": "a"}, {}),
     "search": tool("Grep", {"pattern": "def main", "path": "/home/u/proj/src"}, "Found 3 files"),

@@ -226,6 +226,22 @@ def test_repo_and_project_come_from_the_directory() -> None:
 
 # Commands
 
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [("Exit code 127", 127), ("\n Exit code 2\nno", 2), ("Exit code 1: no", 1), ("Exit code 999999999", 999_999_999)]
+    + [
+        (text, None)
+        for text in ("Exit code x", "Exit code 1x", "Exit code 1_", "Exit code  1", "no\nExit code 1", "no")
+    ]
+    + [("Exit code 1234567890", None), ("Exit code 12345678901", None)],
+)
+def test_the_exit_code_that_an_error_begins_with(error: str, code: int | None) -> None:
+    """A whole number of up to nine digits, behind exactly these words."""
+    event = event_of(failure("Bash", {"command": "make"}, error))
+    assert event["metadata"]["exit_code"] == code
+
+
 COMMANDS = [
     (bash("make test", "ok"), "command", "make test", {"exit_code": 0}),
     (bash("x" * 900), "command", "x" * 500, {"exit_code": 0}),
