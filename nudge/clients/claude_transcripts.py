@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     Entry = dict[str, Any]
     Payload = dict[str, Any]
 
+ENTRY_TYPES = ("assistant", "user", "system")
+"""Of the entries that stand for hook events."""
 # Entries under the user's name that are no prompt.
 _NOT_A_PROMPT = (*CLIENT_OUTPUT, "[Request interrupted by user")
 _COMMAND = "<command-"
@@ -37,11 +39,13 @@ class HookEvent:
 
 
 def entries(file: BinaryIO, offset: int) -> Iterator[tuple[int, int, Entry]]:
-    """Every complete line from `offset` on: its start, its end, and its JSON object (empty when it is none)."""
+    """Every complete line from `offset` on that is not blank: its start, its end, and its JSON object (empty when it is
+    none, or too long)."""
     file.seek(offset)
     while (line := _line(file)) is not None:
         raw, length = line
-        yield offset, offset + length, _parse(raw)
+        if raw.strip() or length > len(raw):
+            yield offset, offset + length, _parse(raw)
         offset += length
 
 
@@ -97,7 +101,8 @@ class Transcript:
 
     def read(self, start: int, entry: Entry) -> Iterator[HookEvent]:
         """The hook events that an entry stands for."""
-        reader = {"assistant": self._assistant, "user": self._user, "system": self._system}.get(text_of(entry, "type"))
+        readers = dict(zip(ENTRY_TYPES, (self._assistant, self._user, self._system), strict=True))
+        reader = readers.get(text_of(entry, "type"))
         at = _seconds(entry.get("timestamp"))
         if (
             reader is None

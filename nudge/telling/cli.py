@@ -20,7 +20,7 @@ from nudge.cli.plain import Invocation
 from nudge.cli.prompts import progress
 from nudge.cli.result_lines import empty_note
 from nudge.cli.verbs import TELLING
-from nudge.context import resolve
+from nudge.context import project_name, resolve
 from nudge.errors import NotFound
 from nudge.text import escape
 
@@ -280,7 +280,7 @@ def statusline(invocation: Invocation) -> int:
     "nudge replay ~/.claude/projects/-home-me-api",
     "nudge replay --json",
     group=TELLING,
-    summary="count failures that Nudge would have prevented in past sessions",
+    summary="show which failures of past sessions Nudge would have answered",
 )
 @click.argument(
     "paths_given",
@@ -290,8 +290,9 @@ def statusline(invocation: Invocation) -> int:
     help="Transcripts, or directories of them (default: ~/.claude/projects, or projects in CLAUDE_CONFIG_DIR).",
 )
 def replay(invocation: Invocation, paths_given: tuple[str, ...]) -> int:
-    """Reads the transcripts in order of time. Prints how many failures were known by then, how many commands it took to
-    get past them, and what Nudge would have told. Stores nothing, and needs no server."""
+    """Reads the transcripts in order of time, and learns from them as a server does. Prints the failures that were
+    known when they were met again, what Nudge would have told, and whether that is what worked then. Stores nothing,
+    and needs no server."""
     from nudge.clients import claude_code
     from nudge.clients.client import Home
     from nudge.usecases import transcripts
@@ -303,18 +304,66 @@ def replay(invocation: Invocation, paths_given: tuple[str, ...]) -> int:
     if not files:
         raise NotFound(f"there are no transcripts in {', '.join(roots)}; name others with: nudge replay PATH")
     with progress(console, "reading transcripts", sum(file.size for file in files)) as advance:
-        result = transcripts.replay(files, advance)
-    console.result(result, _replay_lines(console.styler, result))
+        commands = transcripts.read_commands(files, advance)
+    with progress(console, "replaying commands", len(commands.events)) as advance:
+        result = transcripts.replay(commands, advance)
+    console.result(result, _replay_lines(console, result))
+    for line in () if console.as_json else _skipped_lines(result):
+        console.note(line)
     return EXIT_OK
 
 
-def _replay_lines(styler: Styler, result: dict[str, Any]) -> Iterator[str]:
-    read = f"{result['sessions']:,} sessions, {result['commands']:,} commands, {result['failures']:,} failures"
-    yield f"read {read}"
-    yield styler.done(
-        f"had Nudge been there: {result['failures_spared']:,} failures spared at the start, "
-        f"{result['failures_answered']:,} answered at once, {result['commands_saved']:,} commands saved"
+_REPLAY_HEADING = ("date", "repo", "Nudge", "right", "failed", "what Nudge knew")
+_RIGHT = {True: "yes", False: "no", None: "?"}
+
+
+def _replay_lines(console: Console, result: dict[str, Any]) -> Iterator[str]:
+    """Yield the counts, and a row for each known failure: a table on a terminal, whole lines in a pipe."""
+    styler = console.styler
+    yield (
+        f"read {result['files']:,} transcripts: {result['sessions']:,} sessions, {result['commands']:,} commands, "
+        f"{result['failures']:,} failures, {result['failures_met_again']:,} of them known by then"
     )
-    for line in result["told"]:
-        when = time.strftime("%Y-%m-%d", time.localtime(line["timestamp"]))
-        yield f"  {when}  {line['kind']:<8}  {escape(line['subject'])} -> {escape(line['answer'])}"
+    yield styler.done(
+        f"had Nudge been there: {result['failures_spared']:,} spared at the start, {result['failures_answered']:,} "
+        f"answered at once, {result['commands_saved']:,} commands saved"
+    )
+    told = result["failures_spared"] + result["failures_answered"]
+    open_answers = told - result["answers_right"] - result["answers_wrong"]
+    yield (
+        f"of {told:,} answers, {result['answers_right']:,} are what worked then, {result['answers_wrong']:,} are not, "
+        f"after {open_answers:,} nothing worked"
+    )
+    rows = [_replay_row(line) for line in result["told"]]
+    if not console.is_terminal:
+        yield from ("  ".join((*row[:-2], f"{row[-2]} -> {row[-1]}")) for row in rows)
+        return
+    for number, cells in enumerate(output.align([_REPLAY_HEADING, *rows]) if rows else ()):
+        line = styler.clip("  ".join(cells).rstrip(), 0)
+        yield styler.paint("bold", line) if number == 0 else line
+
+
+def _replay_row(line: dict[str, Any]) -> tuple[str, ...]:
+    day = time.strftime("%Y-%m-%d", time.localtime(line["timestamp"]))
+    instead = f" (what worked: {line['instead']})" if line["instead"] else ""
+    right = "" if line["kind"] == "missed" else _RIGHT[line["worked"]]
+    return (
+        day,
+        escape(project_name(line["project"])),
+        line["kind"],
+        right or "-",
+        escape(line["subject"]),
+        escape(line["answer"] + instead),
+    )
+
+
+def _skipped_lines(result: dict[str, Any]) -> Iterator[str]:
+    """Yield what was skipped, if anything was."""
+    counts = {
+        "without a session of Claude Code": output.count(result["foreign"], "file") if result["foreign"] else "",
+        "that cannot be read": output.count(result["unreadable"], "file") if result["unreadable"] else "",
+        "that are damaged": output.count(result["damaged"], "line") if result["damaged"] else "",
+    }
+    skipped = [f"{count} {which}" for which, count in counts.items() if count]
+    if skipped:
+        yield f"skipped: {', '.join(skipped)}"

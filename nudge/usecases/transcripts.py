@@ -15,19 +15,19 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from nudge import limits, paths
 from nudge.clients import claude_code
-from nudge.clients.claude_transcripts import HookEvent, Transcript, entries
+from nudge.clients.claude_transcripts import ENTRY_TYPES, HookEvent, Transcript, entries
 from nudge.context import Context, is_project, resolve
 from nudge.errors import Invalid, NotFound, NudgeError
 from nudge.files import replace as replace_file
 from nudge.history.extract import event_paths, extract, locate
 from nudge.history.observations import FILE_CHANGES, SESSION_TYPES
-from nudge.learning.fact import Fact, Key
-from nudge.learning.facts import Facts
 from nudge.learning.outcome import analyse
+from nudge.telling.replay import Replay
+from nudge.thin_json import text_of
 
 if TYPE_CHECKING:
     from nudge.clients.claude_transcripts import Payload
@@ -36,7 +36,6 @@ Event = dict[str, Any]
 Call = Callable[[str, Mapping[str, Any]], Any]
 
 BACKFILL_STATE = "backfill.json"
-SPARED, ANSWERED = "spared", "answered"
 
 _SUFFIX = ".jsonl"
 _SAME_TIME = 60  # seconds between the times of a hook and of a transcript for the same event
@@ -69,7 +68,15 @@ class TranscriptFile:
 def find_all(roots: Iterable[str]) -> list[TranscriptFile]:
     """All transcripts among `roots`, which are files or directories, to be read from their start."""
     named = (path for root in roots for path in ([root] if os.path.isfile(root) else _transcripts(root)))
-    return [TranscriptFile(path, os.stat(path), None) for path in dict.fromkeys(named)]
+    return [TranscriptFile(path, _status(path), None) for path in dict.fromkeys(named)]
+
+
+def _status(path: str) -> os.stat_result:
+    """That of a link which leads nowhere is its own."""
+    try:
+        return os.stat(path)
+    except OSError:
+        return os.lstat(path)
 
 
 def _transcripts(root: str) -> Iterator[str]:
@@ -284,28 +291,49 @@ class Backfill:
 # Replay
 
 
-def replay(files: list[TranscriptFile], progress: Callable[[int], None] = lambda _bytes: None) -> dict[str, Any]:
-    """Read the transcripts and replay their commands in order of time. `progress` gets the bytes of each entry."""
-    events: list[Event] = []
+@dataclass(slots=True)
+class Commands:
+    """The commands and file changes in transcripts, and what could not be read of them."""
+
+    events: list[Event] = field(default_factory=list)
+    files: int = 0
+    foreign: int = 0
+    """Files without a session of Claude Code."""
+    unreadable: int = 0
+    damaged: int = 0
+    """Lines that are no JSON object, or have no end."""
+
+
+def read_commands(files: Iterable[TranscriptFile], progress: Callable[[int], None] = lambda _bytes: None) -> Commands:
+    """Read the transcripts. `progress` gets the bytes of each line."""
+    found = Commands()
     resolve_once = lru_cache(maxsize=None)(resolve)
-    unreadable = 0
     for file in files:
         try:
             with open(file.path, "rb") as opened:
-                transcript = Transcript(set(), from_start=True)
-                for start, end, entry in entries(opened, 0):
-                    events += _commands(transcript.read(start, entry), resolve_once)
-                    progress(end - start)
-                events += _commands(transcript.end(time.time()), resolve_once)
+                _read_file(opened, found, resolve_once, progress)
         except OSError:
-            unreadable += 1
-    work = Replay()
-    for event in sorted(events, key=lambda event: float(event["timestamp"])):
-        work.add(event)
-    return {"files": len(files) - unreadable, "unreadable": unreadable, **work.result()}
+            found.unreadable += 1
+    found.events.sort(key=lambda event: float(event["timestamp"]))
+    return found
 
 
-def _commands(hook_events: Iterator[Any], resolve_once: Callable[[str], Any]) -> Iterator[Event]:
+def _read_file(
+    opened: BinaryIO, found: Commands, resolve_once: Callable[[str], Context], progress: Callable[[int], None]
+) -> None:
+    transcript, is_foreign, end = Transcript(set(), from_start=True), True, 0
+    for start, end, entry in entries(opened, 0):
+        found.damaged += not entry
+        is_foreign &= not (text_of(entry, "sessionId") and text_of(entry, "type") in ENTRY_TYPES)
+        found.events += _commands(transcript.read(start, entry), resolve_once)
+        progress(end - start)
+    found.events += _commands(transcript.end(time.time()), resolve_once)
+    found.damaged += end < opened.seek(0, os.SEEK_END)
+    found.foreign += is_foreign
+    found.files += not is_foreign
+
+
+def _commands(hook_events: Iterator[HookEvent], resolve_once: Callable[[str], Context]) -> Iterator[Event]:
     for hook_event in hook_events:
         result = extract_event(hook_event, resolve_once)
         event = result[0] if result is not None else {}
@@ -313,88 +341,11 @@ def _commands(hook_events: Iterator[Any], resolve_once: Callable[[str], Any]) ->
             yield event
 
 
-@dataclass(frozen=True, slots=True)
-class KnownFailure:
-    """A failure that a line would have prevented (`spared`) or answered. `saved` is the number of commands that the
-    session ran until it found the answer itself."""
-
-    kind: str
-    session: str
-    project: str
-    timestamp: float
-    subject: str
-    answer: str
-    saved: int
-
-    def to_wire(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__slots__}
-
-
-@dataclass(slots=True)
-class _ReplayedSession:
-    """One session: the offers that it would have been told at its start, and its known failures."""
-
-    at_start: dict[Key, Fact]
-    offers: list[tuple[str, Event, Fact, int]] = field(default_factory=list)
-    answers: dict[int, int] = field(default_factory=dict)
-    """Number of the failed command -> number of the command that was its answer."""
-
-
-class Replay:
-    """Takes the events of all sessions in order of time, and counts the failures that were known by then."""
-
-    def __init__(self) -> None:
-        self._facts = Facts()
-        self._sessions: dict[str, _ReplayedSession] = {}
-        self.commands = self.failures = self.lines_at_start = 0
-
-    def add(self, event: Event) -> None:
-        if event.get("type") in FILE_CHANGES:
-            self._facts.note_edit(str(event["session_id"]), str(event.get("file_path") or ""))
-            return
-        self.commands += 1
-        outcome, project = analyse(event, self.commands), str(event.get("project") or "").casefold()
-        if outcome is None or not project:
-            return
-        now, name = float(event["timestamp"]), str(event["session_id"])
-        self.failures += bool(outcome.printed)
-        session = self._sessions.get(name)
-        if session is None:
-            facts = self._facts.at_start(project, now, None, branch=outcome.branch)
-            session = self._sessions[name] = _ReplayedSession({fact.key: fact for fact in facts})
-            self.lines_at_start += len(facts)
-        answer, changes = self._facts.observe(project, name, outcome, now, now)
-        if isinstance(answer, Fact):
-            kind = SPARED if answer.key in session.at_start else ANSWERED
-            session.offers.append((kind, event, answer, outcome.id))
-        for _, _, fact in changes.learned:
-            evidence = fact.support[name]
-            session.answers.setdefault(evidence.failure_id, evidence.success_id)
-
-    def result(self) -> dict[str, Any]:
-        known_failures = [line for session in self._sessions.values() for line in _known_failures(session)]
-        return {
-            "sessions": len(self._sessions),
-            "commands": self.commands,
-            "failures": self.failures,
-            "lines_at_start": self.lines_at_start,
-            "failures_spared": sum(line.kind == SPARED for line in known_failures),
-            "failures_answered": sum(line.kind == ANSWERED for line in known_failures),
-            "commands_saved": sum(line.saved for line in known_failures),
-            "told": [line.to_wire() for line in sorted(known_failures, key=lambda line: line.timestamp)],
-        }
-
-
-def _known_failures(session: _ReplayedSession) -> Iterator[KnownFailure]:
-    for kind, event, fact, number in session.offers:
-        answer = session.answers.get(number)
-        between = 0 if answer is None else answer - number - 1
-        yield KnownFailure(
-            kind,
-            str(event["session_id"]),
-            str(event["project"]),
-            float(event["timestamp"]),
-            fact.subject,
-            fact.answer,
-            between + (kind == SPARED),
-        )
+def replay(commands: Commands, progress: Callable[[int], None] = lambda _events: None) -> dict[str, Any]:
+    """Replay the commands in order of time. `progress` gets the number of events that were replayed."""
+    work = Replay()
+    for event in commands.events:
+        work.add(event)
+        progress(1)
+    counts = {name: getattr(commands, name) for name in ("files", "foreign", "unreadable", "damaged")}
+    return {**counts, **work.result()}

@@ -166,8 +166,8 @@ def test_stats_have_the_shadow_beside_them(nudge: Nudge, server: Server) -> None
 
 
 def test_replay_says_what_would_have_been_spared(nudge: Nudge, tmp_path: Path) -> None:
-    """One line of counts, one for each failure; no server is asked. The first failure teaches, the second is answered,
-    the third is spared: what two sessions met is told at a start."""
+    """Three lines of counts, one for each failure, on a terminal a table; no server is asked. The first failure
+    teaches, the second is answered, the third is spared: what two sessions met is told at a start."""
     for number in (1, 2, 3):
         script = Script(tmp_path / f"s-{number}.jsonl", f"s-{number}", at=LONG_AGO + 86_400 * number)
         for command, error in (("tox", "bash: line 1: tox: command not found"), ("python -m tox", "")):
@@ -175,9 +175,16 @@ def test_replay_says_what_would_have_been_spared(nudge: Nudge, tmp_path: Path) -
             script.call(identity, command=command)
             script.result(identity, error, error=bool(error))
     lines = nudge("replay", str(tmp_path)).out.splitlines()
-    assert lines[0] == "read 3 sessions, 6 commands, 3 failures"
-    assert "1 failures spared at the start, 1 answered" in lines[1]
-    assert all(line.endswith("tox -> python -m tox") for line in lines[2:])
+    assert lines[0] == "read 3 transcripts: 3 sessions, 6 commands, 3 failures, 2 of them known by then"
+    assert "1 spared at the start, 1 answered" in lines[1]
+    assert lines[2] == "of 2 answers, 2 are what worked then, 0 are not, after 0 nothing worked"
+    assert [line.split("  ")[1:] for line in lines[3:]] == [
+        ["proj", "answered", "yes", "tox -> python -m tox"],
+        ["proj", "spared", "yes", "tox -> python -m tox"],
+    ]
+    table = nudge.on(Terminal(), "replay", str(tmp_path)).out.splitlines()
+    assert table[3].split() == ["\x1b[1mdate", "repo", "Nudge", "right", "failed", "what", "Nudge", "knew\x1b[0m"]
+    assert table[4].split()[1:4] == ["proj", "answered", "yes"] and len(table) == 6
     empty = tmp_path / "empty"
     empty.mkdir()
     outcome = nudge("replay", str(empty))

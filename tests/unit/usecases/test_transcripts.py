@@ -14,7 +14,7 @@ import pytest
 from nudge import limits
 from nudge.errors import NudgeError, RemoteError, Unavailable
 from nudge.usecases import transcripts
-from nudge.usecases.transcripts import Backfill, BackfillState, EventFilter, find_all, find_new, replay
+from nudge.usecases.transcripts import Backfill, BackfillState, EventFilter, find_all, find_new, read_commands, replay
 from tests.unit.clients.transcripts import LONG_AGO, Refusal, Script, Server, Stopped, hook_events, recorded
 
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
@@ -281,7 +281,7 @@ def test_what_is_known_by_then_is_counted(tmp_path: Path) -> None:
     _session(tmp_path, 2, "ls", _BROKEN, "which pytest", "ls", "pytest tests")
     _session(tmp_path, 3, _BROKEN, "pytest tests")
     _session(tmp_path, 4, "make")
-    result = replay(find_all([str(tmp_path)]))
+    result = replay(read_commands(find_all([str(tmp_path)])))
     assert (result["files"], result["sessions"], result["failures"]) == (4, 4, 3)
     assert (result["failures_spared"], result["failures_answered"]) == (1, 1)
     assert result["commands_saved"] == 3, "two commands before pytest was found, and the third failure itself"
@@ -295,5 +295,5 @@ def test_what_is_known_by_then_is_counted(tmp_path: Path) -> None:
 def test_nothing_is_known_in_a_first_session(tmp_path: Path) -> None:
     """However often it fails; a file that is named twice is read once."""
     _session(tmp_path, 1, _BROKEN, _BROKEN, "pytest tests")
-    result = replay(find_all([str(tmp_path), str(tmp_path / "s-1.jsonl")]))
+    result = replay(read_commands(find_all([str(tmp_path), str(tmp_path / "s-1.jsonl")])))
     assert (result["files"], result["commands"], result["told"]) == (1, 3, [])
