@@ -522,18 +522,29 @@ def _command_cure(
     from_start: bool = False,
     keeps: bool = False,
 ) -> Cure:
-    """A cure whose answer is the call that worked, up to its word `end`."""
-    worked = attempt.worked
+    """A cure whose answer is the call that worked, up to its word `end`: with the words behind it where these are few,
+    with less where more must not be told."""
+    command = attempt.worked.command
+    rest = command.words[end:]
+    is_short = kind != LAUNCHER and rest and not any(is_target(word) for word in rest) and len(rest) < 3
+    ends = [len(command.words), end] if is_short else [end]
+    if kind in (LAUNCHER, VARIABLE):
+        ends.append(min(end, command.head_length))
+    cures = (_cure_up_to(attempt, kind, subject, one, added, from_start=from_start) for one in ends)
+    first = next(cures)
+    cure = first if first.sessions else next((one for one in cures if one.sessions), first)
+    return replace(cure, keeps_arguments=keeps)
+
+
+def _cure_up_to(attempt: Attempt, kind: str, subject: str, end: int, added: Sequence[str], *, from_start: bool) -> Cure:
+    worked, success = attempt.worked, attempt.success
     command = worked.command
-    text = span_text(command, end)
+    text, before = span_text(command, end), []
     if from_start and worked.start < command.start:
         text = command.source[worked.start : command.start] + text
-    rest = command.words[end:]
-    if kind != LAUNCHER and rest and not any(is_target(word) for word in rest) and len(rest) < 3:
-        text = text.removesuffix(CUT_OFF) + command.source[command.words[end - 1].end : command.end]
-        end = len(command.words)
+        before = [one for one in success.commands if worked.start <= one.start < command.start]
     cut = replace(command, words=command.words[:end], end=command.words[end - 1].end)
-    return replace(_cure(attempt, kind, subject, text, added, commands=(cut,)), keeps_arguments=keeps)
+    return _cure(attempt, kind, subject, text, added, commands=(*before, cut))
 
 
 def _cure(

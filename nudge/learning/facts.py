@@ -10,28 +10,27 @@ import os
 import re
 from collections import OrderedDict, defaultdict
 from dataclasses import dataclass, field, replace
-from itertools import islice
 
 from nudge import limits
 from nudge.learning.broken_tests import REPORTING_PROGRAMS, TEST, BrokenTest, BrokenTests, edited_files
 from nudge.learning.command import CUT_OFF
-from nudge.learning.comparison import is_misspelling
 from nudge.learning.cure import DIRECTORY, FLAG, LAUNCHER, MISSING, PATH, RUNNER, STEP, VARIABLE, Cure
 from nudge.learning.fact import INVOCATIONS, RARE, Evidence, Fact, Key, command_of, invocation_of, is_usable, words_of
-from nudge.learning.failures import CHANCE, SURROUNDINGS, UNKNOWN, diagnose, likeness, shares_other_cause, tells_apart
-from nudge.learning.families import family_of
+from nudge.learning.failures import CHANCE, diagnose, likeness, shares_other_cause, tells_apart
 from nudge.learning.index import FactIndex
 from nudge.learning.job_answers import answers_for_jobs
 from nudge.learning.jobs import job_of
 from nudge.learning.matching import matches, moved_path
 from nudge.learning.moved_paths import is_path
 from nudge.learning.origin import is_named
-from nudge.learning.trail import Lesson, OpenFailure, Trail, about
-from nudge.thin_json import loads
+from nudge.learning.refutation import refuted_facts
+from nudge.learning.scripts import has_script, package_scripts
+from nudge.learning.shared_failures import with_shared_failures
+from nudge.learning.trail import Lesson, Trail, about
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable
 
     from nudge.learning.failures import Failure
     from nudge.learning.job_answers import JobAnswer
@@ -202,24 +201,11 @@ class Facts:
     # Withdrawing
 
     def _withdraw(self, project: str, watched: _Session, outcome: Outcome, changes: Changes) -> None:
-        """Remove the facts that an outcome refutes: what they call broken works, or their answer does not."""
-        index, failure = self._projects[project], outcome.failure
+        """Remove the facts that an outcome refutes."""
+        index = self._projects[project]
         if not index.facts:
             return
-        refuted: list[Fact] = []
-        if outcome.succeeded:
-            refuted = [fact for fact in index.of_tools(outcome.calls) if _works_again(fact, outcome, watched)]
-            refuted += filter(None, map(index.facts.get, _misspelled(watched.trail.open, outcome)))
-        elif failure is not None and failure.nature != CHANCE:
-            facts = index.of_tools(outcome.calls)
-            refuted = [fact for fact in facts if _fails_itself(fact, outcome, failure)]
-            for entry in watched.trail.open if not outcome.ran_tests else ():
-                refuted += [fact for fact in facts if _did_not_help(fact, entry, outcome)]
-            for entry, _ in watched.trail.repeats(outcome):
-                steps = {step.call.words: step.call for step in entry.steps}
-                helpers = index.of_tools(steps.values())
-                refuted += [fact for fact in helpers if fact.cure.kind == STEP and fact.cure.added in steps]
-        for fact in refuted:
+        for fact in refuted_facts(index, watched.trail, outcome):
             if index.remove(fact.key):
                 changes.withdrawn.append((project, fact.key))
 
@@ -274,7 +260,7 @@ class Facts:
         if _is_of_unknown_module(cure, failure, outcome):
             return 0.0
         match = matches(cure, call, failure, job)
-        if not match or (cure.kind in (DIRECTORY, FLAG) and not _has_script(cure, failure, outcome)):
+        if not match or (cure.kind in (DIRECTORY, FLAG) and not has_script(cure, failure, outcome)):
             return 0.0
         if (
             cure.kind == PATH
@@ -307,7 +293,7 @@ class Facts:
     def _confirmed(self, project: str, now: float) -> list[Fact]:
         """Return what was seen in enough sessions to tell a session that has not failed, those of most sessions
         first."""
-        facts = [self._as_usual(project, fact) for fact in self.of(project, now)]
+        facts = with_shared_failures([self._as_usual(project, fact) for fact in self.of(project, now)])
         answered = {fact.cure.detail for fact in facts if fact.answer and fact.cure.family == "tool"}
         enough = [
             fact
@@ -441,130 +427,8 @@ def _held(index: FactIndex, cure: Cure) -> Fact | None:
     return None
 
 
-# Refutation
-
-
-def _works_again(fact: Fact, outcome: Outcome, watched: _Session) -> bool:
-    """Whether a success shows that what the fact calls broken works without its answer."""
-    cure = fact.cure
-    if cure.kind == STEP:
-        return False  # the surroundings may be as the step left them
-    if cure.kind == PATH:
-        is_there = not is_path(cure.subject) or _exists(cure.subject, outcome.cwd)
-        return is_there and any(cure.subject in call.words for call in outcome.worked)
-    if watched.trail.is_activated and cure.family in ("tool", "module", "version"):
-        return False  # in another environment
-    return any(_is_plain_run(fact, call, watched, outcome) for call in outcome.worked)
-
-
-def _misspelled(open_failures: list[OpenFailure], outcome: Outcome) -> Iterator[Key]:
-    """The facts about programs that a session misspelled, as the one shows that it runs now."""
-    for entry in open_failures:
-        if entry.failure.family == "tool" and any(
-            is_misspelling(entry.failure.detail, one.tool) for one in outcome.calls
-        ):
-            yield MISSING, entry.failure.detail, ""
-
-
-def _is_plain_run(fact: Fact, call: Call, watched: _Session, outcome: Outcome) -> bool:
-    """Whether a call is what the fact says fails, and not its answer."""
-    cure, answer = fact.cure, fact.answer_words
-    subject = tuple(cure.subject.removeprefix("./").split())
-    if cure.kind in (LAUNCHER, RUNNER, MISSING):
-        return call.words[: len(subject)] == subject and not (answer and call.words[: len(answer)] == answer)
-    if call.tool != cure.tool or call.subcommand != cure.subcommand:
-        return False
-    if cure.kind == VARIABLE:
-        names = {word.partition("=")[0] for word in cure.added}
-        return names.isdisjoint(call.variables) and names.isdisjoint(watched.trail.exported)
-    if cure.kind == DIRECTORY:
-        return outcome.place == cure.place and not call.directory
-    return not set(cure.added) & set(call.words) and outcome.place == cure.place
-
-
-def _fails_itself(fact: Fact, outcome: Outcome, failure: Failure) -> bool:
-    """Whether a failure of surroundings shows that the answer does not work."""
-    cure = fact.cure
-    if not cure.answer or outcome.place != cure.place or failure.nature != SURROUNDINGS:
-        return False
-    for call in about(outcome, failure):
-        is_alike = likeness(cure.failure, failure) >= _SAME_ERROR
-        if cure.kind == VARIABLE and is_alike and call.tool == cure.tool:
-            if set(cure.added) <= {f"{name}={value}" for name, value in call.variables.items()}:
-                return True
-        elif cure.kind == FLAG and is_alike and call.tool == cure.tool:
-            if set(cure.added) <= set(call.words):
-                return True
-        elif cure.kind in (*INVOCATIONS, STEP) and cure.answer:
-            is_broken = family_of(failure.family).is_breaking or is_alike
-            if is_broken and (words := fact.answer_words) and call.words[: len(words)] == words:
-                return True
-    return False
-
-
-def _did_not_help(fact: Fact, entry: OpenFailure, outcome: Outcome) -> bool:
-    """Whether the answer was tried after the failure that it is for, and failed as well."""
-    cure = fact.cure
-    if cure.kind in (PATH, MISSING) or likeness(cure.failure, entry.failure) < _SAME_ERROR:
-        return False
-    if cure.kind not in (VARIABLE, FLAG):
-        words = fact.answer_words
-        failure = outcome.failure
-        is_other = failure is not None and (failure.nature == UNKNOWN or family_of(failure.family).is_breaking)
-        return is_other and bool(words) and any(call.words[: len(words)] == words for call in outcome.calls)
-    calls = [call for call in outcome.calls if call.tool == cure.tool]
-    if cure.kind == FLAG:
-        return any(set(cure.added) <= set(call.words) for call in calls)
-    return any(set(cure.added) <= {f"{name}={value}" for name, value in call.variables.items()} for call in calls)
-
-
 def _exists(path: str, cwd: str | None) -> bool:
     return cwd is not None and os.path.exists(os.path.join(cwd, path))
-
-
-# Scripts of the repository
-
-
-def package_scripts(root: str | None, directory: str = "") -> Mapping[str, str]:
-    """The scripts of a package.json; empty without one."""
-    if root is None:
-        return {}
-    try:
-        with open(os.path.join(root, directory, "package.json"), encoding="utf-8") as file:
-            manifest = loads(file.read(limits.MAX_MANIFEST_BYTES))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    scripts = manifest.get("scripts") if isinstance(manifest, dict) else None
-    return {name: text for name, text in scripts.items() if isinstance(text, str)} if isinstance(scripts, dict) else {}
-
-
-def _has_script(cure: Cure, failure: Failure, outcome: Outcome) -> bool:
-    """Whether the directory of a cure has the script that is missing, or one of the packages that an option chooses
-    from."""
-    if failure.family != "script" or outcome.root is None:
-        return True
-    if cure.kind == FLAG:
-        return not tells_apart(cure.failure, failure) or any(
-            failure.detail in package_scripts(outcome.root, folder) for folder in _folders_of_packages(outcome.root)
-        )
-    scripts = package_scripts(outcome.root, cure.directory)
-    return not scripts or failure.detail in scripts
-
-
-def _folders_of_packages(root: str) -> Iterator[str]:
-    """The folders in which packages of a workspace lie: `web`, `packages/api`."""
-    for folder in _subfolders(root):
-        yield folder
-        yield from (os.path.join(folder, below) for below in _subfolders(os.path.join(root, folder)))
-
-
-def _subfolders(path: str) -> list[str]:
-    try:
-        with os.scandir(path) as entries:
-            folders = [one.name for one in islice(entries, limits.MAX_MANIFESTS) if one.is_dir(follow_symlinks=False)]
-    except OSError:
-        return []
-    return [name for name in folders if name != "node_modules" and not name.startswith(".")]
 
 
 def _is_of_unknown_module(cure: Cure, failure: Failure, outcome: Outcome) -> bool:
