@@ -12,17 +12,25 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import log
+from posixpath import basename
 
-from nudge.telling.common_words import weight_of
+from nudge.passages import split_passages
+from nudge.telling.common_words import is_stop_word, weight_of
 from nudge.words import split_words, stem
 
-_THRESHOLD = 1.45
+_THRESHOLD = 1.47
 _TITLE = 1.5  # times what a word weighs elsewhere
 _LACKING, _MOST_LACKING = 0.15, 0.4  # taken away for each unit of weight that the note lacks, and at most
 _NAME = 1.0
-_ONE_WORD = 0.5  # more that is needed where only one word is shared
-# What words have in common by chance grows with the number of passages, and with the words of a prompt.
-_PASSAGES, _WORDS, _USUAL_WORDS = 0.4, 2.5, 7
+_ONE_WORD = 0.7  # more that is needed where only one word is shared
+_HALF_PAIR = 0.4  # for two words beside each other of which one says nothing by itself: "day view"
+# What words have in common by chance grows with the number of passages, with the words of a prompt, of which one
+# sentence counts, and with those of the sentence.
+_PASSAGES = 0.4
+_PROMPT_WORDS, _USUAL_PROMPT = 1.0, 12
+_WORDS, _USUAL_WORDS = 2.5, 7
+# A decision is told to who is about to do something else than it says; of a mere record, what is asked for must be in.
+_RECORD, _LACKING_NAME = 0.05, 2.0
 _MOST_SENTENCES = 6
 _MOST_WORDS = 400  # of a prompt
 _NEAR = 2  # places between the words of a pair
@@ -30,23 +38,40 @@ _NEAR = 2  # places between the words of a pair
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
 _SUFFIXES = "py|ts|tsx|js|rs|go|java|rb|c|h|cpp|md|json|toml|yaml|yml|css|html|sh|sql"
 _PATH = re.compile(rf"(?:\.{{0,2}}/)?(?:[\w.@-]+/)+[\w.@-]*\w|\b[\w-]+\.(?:{_SUFFIXES})\b")
-# release/2.8 is a branch, not a path; "node 22" is a name, too.
-_VERSIONED = re.compile(r"[a-z]+/v?\d[\d.]*")
+# release/2.8 and hotfix/login are branches, not paths; "node 22" is a name, too.
+_BRANCH = r"[a-z]+/v?\d[\d.]*|(?:release|hotfix|stable|support|maint|feature)/[\w.-]*\w"
+_IS_BRANCH = re.compile(_BRANCH)
 _NAMES = re.compile(
-    r"\b[A-Za-z]+(?:[_-][A-Za-z0-9]+)+\b|\b[a-z]+[A-Z]\w+\b|\b[A-Za-z]+[/ -]v?\d+(?:\.\d+)*\b",
+    rf"{_BRANCH}|\b[A-Za-z]+(?:[_-][A-Za-z0-9]+)+\b|\b[a-z]+[A-Z]\w+\b|\b[A-Za-z]+[A-Z][a-z]\w*\b"
+    r"|\b[A-Za-z]+[ -]v?\d+(?:\.\d+)*\b"
 )
+_VERSION = re.compile(r"(?<![\w.])v?(\d+(?:\.\d+)+)(?![\w.])")
+_INSIDE_NAME = re.compile(r"(?<=[a-z0-9])(?=[A-Z][a-z])")
+_UNIT = re.compile(r"\b(\d+)(?=[a-zA-Z]{2,}\b)")  # 64MiB
+_CAPITALIZED = re.compile(r"""(?<=[a-z,'"(] )['"(]?([A-Z]\w+)""")  # not at the start of a sentence
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A prompt or one of its sentences: its words in order, as stems, and the names in it."""
+    """A prompt or one of its sentences: its words in order, as stems, those that say anything with their weights, the
+    names in it, and the words that are capitalized within a sentence."""
 
     words: tuple[str, ...]
+    weights: dict[str, float]
+    pairs: frozenset[tuple[str, str]]
     names: frozenset[str]
+    capitalized: frozenset[str]
 
-    @property
-    def weights(self) -> dict[str, float]:
-        return {word: weight for word in self.words if (weight := weight_of(word))}
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A note as prompts are compared with it. Its files are those that it was given; `is_record`: it decides
+    nothing."""
+
+    title: str
+    content: str
+    files: Sequence[str] = ()
+    is_record: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,63 +83,116 @@ class Relevance:
     names: frozenset[str]
 
 
+@dataclass(frozen=True, slots=True)
+class _Passage:
+    """A passage of a note, with the title and the names of the files, which belong to each."""
+
+    title: frozenset[str]
+    words: frozenset[str]
+    pairs: frozenset[tuple[str, str]]
+    names: frozenset[str]
+
+
 def parse_prompt(text: str) -> list[Part]:
     """Return the whole prompt and its first sentences; none without a word that says anything."""
-    plain = _PATH.sub(lambda path: path[0] if _VERSIONED.fullmatch(path[0]) else " ", text)
+    plain = _PATH.sub(lambda path: path[0] if _IS_BRANCH.fullmatch(path[0]) else " ", text)
     sentences = [sentence for sentence in _SENTENCE_END.split(plain) if sentence.strip()]
     texts = [plain, *(sentences[:_MOST_SENTENCES] if len(sentences) > 1 else ())]
-    parts = [Part(_stems(text)[:_MOST_WORDS], _names(text)) for text in texts]
-    return [part for part in parts if part.weights]
+    return [part for part in map(_parse_part, texts) if part.weights]
+
+
+def _parse_part(text: str) -> Part:
+    words = _stems(text)[:_MOST_WORDS]
+    weights = {word: weight for word in words if (weight := weight_of(word))}
+    capitalized = {stem(word) for name in _CAPITALIZED.findall(text) for word in split_words(name)}
+    return Part(words, weights, _pairs(words), _names(text), frozenset(capitalized))
 
 
 def search_words(parts: Sequence[Part], text: str) -> str:
-    """The words of a prompt to recall notes by."""
+    """The words of a prompt to recall notes by: also the parts of names, which the index may have by themselves."""
     wanted = {word for part in parts for word in part.weights}
-    return " ".join(word for word in dict.fromkeys(split_words(text)) if stem(word) in wanted)
+    found = [word for word in _split(text) if stem(word) in wanted]
+    return " ".join(dict.fromkeys((*found, *(name for part in parts for name in sorted(part.names) if name.isalpha()))))
 
 
-def relevance(parts: Sequence[Part], title: str, passages: Sequence[str]) -> Relevance | None:
+def relevance(parts: Sequence[Part], note: Text) -> Relevance | None:
     """Return how much a prompt is about a note; None when it is not. The best part and the best passage count."""
     if not parts:
         return None
-    heading = _stems(title)
-    by_chance = _PASSAGES * log(len(passages))
-    candidates = (_score(part, heading, title, passage) for passage in passages for part in parts)
-    best = max(candidates, key=lambda one: one.score)
-    threshold = _THRESHOLD if len(best.words) + len(best.names) > 1 else _THRESHOLD + _ONE_WORD
-    return best if best.score - by_chance >= threshold else None
+    passages = _passages(note, frozenset(word for part in parts for word in part.words))
+    best = max((_score(part, passage) for passage in passages for part in parts), key=lambda one: one.score)
+    threshold = _THRESHOLD + _PASSAGES * log(len(passages))
+    threshold += _PROMPT_WORDS * log(max(len(parts[0].weights) / _USUAL_PROMPT, 1.0))
+    if len(best.words) + len(best.names) <= 1:
+        threshold += _ONE_WORD
+    if note.is_record:
+        threshold += _RECORD + _lacking_names(parts[0], passages)
+    return best if best.score >= threshold else None
 
 
-def _score(part: Part, heading: tuple[str, ...], title: str, passage: str) -> Relevance:
-    text = _stems(passage)
-    words, in_title = {*heading, *text}, frozenset(heading)
+def _passages(note: Text, wanted: frozenset[str]) -> list[_Passage]:
+    """The passages of a note; of their pairs those of wanted words."""
+    title = _stems(note.title)
+    files = [re.sub(r"\.\w+$", "", basename(path)) for path in note.files]
+    of_files = {word for name in files for word in _stems(name)}
+    names = _names(note.title) | {name.lower() for name in files}
+    found = []
+    for text in split_passages(note.content):
+        words = _stems(text)
+        pairs = _pairs(title, wanted) | _pairs(words, wanted)
+        found.append(_Passage(frozenset(title), frozenset((*title, *words, *of_files)), pairs, names | _names(text)))
+    return found
+
+
+def _score(part: Part, passage: _Passage) -> Relevance:
     weights = part.weights
-    shared = [word for word in weights if word in words]
-    score = sum(weights[word] * (_TITLE if word in in_title else 1.0) for word in shared)
-    score += sum(min(weights[one], weights[other]) for one, other in _shared_pairs(part.words, weights, heading, text))
-    names = part.names & (_names(title) | _names(passage)) if part.names else part.names
+    shared = tuple(word for word in weights if word in passage.words)
+    score = sum(weights[word] * (_TITLE if word in passage.title else 1.0) for word in shared)
+    score += sum(_pair_weight(*pair, weights) for pair in part.pairs & passage.pairs)
+    names = part.names & passage.names
     score += _NAME * len(names)
-    lacking = sum(weight for word, weight in weights.items() if word not in words)
+    lacking = sum(weight for word, weight in weights.items() if word not in passage.words)
     score -= min(_MOST_LACKING, _LACKING * lacking) + _WORDS * log(max(len(weights) / _USUAL_WORDS, 1.0))
-    return Relevance(score, tuple(shared), names)
+    return Relevance(score, shared, names)
 
 
-def _shared_pairs(
-    prompt: tuple[str, ...], weights: dict[str, float], heading: tuple[str, ...], text: tuple[str, ...]
-) -> set[tuple[str, str]]:
-    """Pairs of words that stand near each other in both."""
-    wanted = {pair for pair in _pairs(prompt) if pair[0] in weights and pair[1] in weights}
-    return wanted & {*_pairs(heading), *_pairs(text)} if wanted else set()
+def _pair_weight(one: str, other: str, weights: dict[str, float]) -> float:
+    both = weights.get(one, 0.0), weights.get(other, 0.0)
+    return min(both) or (_HALF_PAIR if any(both) else 0.0)
 
 
-def _pairs(words: tuple[str, ...]) -> Iterable[tuple[str, str]]:
-    for distance in range(1, _NEAR + 1):
-        yield from zip(words, words[distance:], strict=False)
+def _lacking_names(prompt: Part, passages: Sequence[_Passage]) -> float:
+    """What is taken away for the names in a prompt that a record does not have: Denver, when a trip elsewhere is
+    recorded."""
+    names = [word for word in prompt.capitalized if word in prompt.weights]
+    return _LACKING_NAME * sum(not any(word in passage.words for passage in passages) for word in names)
+
+
+def _pairs(words: Sequence[str], wanted: frozenset[str] | None = None) -> frozenset[tuple[str, str]]:
+    """Pairs of different words, all or the wanted ones, that stand near each other in either order; none with stop
+    words and numbers, which stand beside anything."""
+    return frozenset(
+        (min(one, other), max(one, other))
+        for distance in range(1, _NEAR + 1)
+        for one, other in zip(words, words[distance:], strict=False)
+        if (wanted is None or (one in wanted and other in wanted)) and one != other
+        if not (_is_filler(one) or _is_filler(other))
+    )
+
+
+def _is_filler(word: str) -> bool:
+    return is_stop_word(word) or (word.isdecimal() and not weight_of(word))
+
+
+def _split(text: str) -> list[str]:
+    """The words of a text; the parts of `SnapshotEncoder` are words, and `64MiB` is a number and its unit."""
+    return split_words(_UNIT.sub(r"\1 ", _INSIDE_NAME.sub(" ", text)))
 
 
 def _stems(text: str) -> tuple[str, ...]:
-    return tuple(map(stem, split_words(text)))
+    return tuple(map(stem, _split(text)))
 
 
 def _names(text: str) -> frozenset[str]:
-    return frozenset(re.sub(r"[ /]", "-", name.lower()) for name in _NAMES.findall(text))
+    named: Iterable[str] = (re.sub(r"[ /]", "-", name.lower()) for name in _NAMES.findall(text))
+    return frozenset((*named, *_VERSION.findall(text)))

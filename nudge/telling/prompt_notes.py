@@ -13,15 +13,16 @@ from nudge.memories import ranking
 from nudge.memories.attempts import DOMAINS, LESSON
 from nudge.memories.note import ATTEMPT, GLOBAL, Note
 from nudge.memories.store import NoteFilter, SqlConnection, find_winners
-from nudge.passages import split_passages
+from nudge.note_files import given_files
 from nudge.telling.ledger import HEADER, Line
-from nudge.telling.prompt import Part, parse_prompt, relevance, search_words
+from nudge.telling.prompt import Part, Text, parse_prompt, relevance, search_words
 from nudge.telling.use import IDENTITY
 from nudge.telling.wording import short_name
 from nudge.text import quote, quote_name, quote_titled
 from nudge.words import content_words, split_words, stem
 
 TOLD_KINDS = ("decision", "lesson", ATTEMPT, "note", "bugfix", "feature", "refactor", "discovery", "change")
+_SETTLED_KINDS = frozenset(("decision", LESSON, ATTEMPT, "bugfix", "discovery"))
 _RECALLED = 12  # best notes by their words, of which a prompt may be about some
 _FOLLOWING = 0.75  # of the best note's score: what a note must have to be told after it
 
@@ -109,8 +110,12 @@ def _without_losers(
 def _about(parts: Sequence[Part], notes: Iterable[Note], prompt: str) -> Iterable[RelevantNote]:
     spelled = {stem(word): word for word in split_words(prompt)}
     for note in notes:
-        if found := relevance(parts, note.draft.title, split_passages(note.draft.content)):
-            yield RelevantNote(note, found.score, tuple(spelled[word] for word in found.words))
+        draft = note.draft
+        is_record = draft.kind not in _SETTLED_KINDS
+        text = Text(draft.title, draft.content, given_files(draft.metadata), is_record)
+        if found := relevance(parts, text):
+            shared = *(spelled.get(word, word) for word in found.words), *sorted(found.names)
+            yield RelevantNote(note, found.score, shared)
 
 
 def is_of_branch(note: Note, branch: str | None, prompt: str = "") -> bool:

@@ -1,6 +1,8 @@
 """What is told about decisions: the note that a prompt or a file is about, and silence where none is.
 
-`own_decisions.json` was written before the rules, on other topics; its figures count first. `sde_open.json` has
+`own_decisions.json` was written before the rules, on other topics; its figures count first. With `dev_decisions.json`
+the rules were compared while they were written; before, 35 of 48 direct prompts were right and 5 of 40 told in vain.
+`sde_open.json` has
 conversations and commits that hold a rule, and bug reports that need it: does what is told carry the rule?
 """
 
@@ -24,9 +26,10 @@ from tests.bench.report import Row
 from tests.harness import Machine
 
 DATA = Path(__file__).parent / "data"
-SETS = {"own": "own_decisions.json", "given": "decisions.json"}
+SETS = {"own": "own_decisions.json", "given": "decisions.json", "dev": "dev_decisions.json"}
 TOUCHED, QUIET = 75.0, 5.0  # %
-DIRECT, SILENT, CARRIED = {"own": 75.0, "given": 80.0}, 3.5, 60.0  # %
+DIRECT, CARRIED = {"own": 75.0, "given": 85.0, "dev": 75.0}, 60.0  # %
+SILENT = {"own": 3.0, "given": 3.0, "dev": 7.5}  # %; three of forty is a known gap: chores in words of the repository
 NOW = 1_800_000_000.0
 _DAY = 86_400.0
 MAIN = "main"
@@ -52,7 +55,7 @@ def prompts(_: Machine) -> Iterator[Row]:
         others = ", ".join(f"{kind} {counts[f'{kind} right']} of {counts[f'{kind} of']}" for kind in _OTHERS)
         spoken, of = counts["silent told"], counts["silent of"]
         what = f"{name} set: told where silence is due"
-        yield Row("decisions", what, 100 * spoken / of, SILENT, "%", f"{spoken} of {of}", others)
+        yield Row("decisions", what, 100 * spoken / of, SILENT[name], "%", f"{spoken} of {of}", others)
 
 
 def _share(what: str, counts: Counter[str], right: str, budget: float, note: str) -> Row:

@@ -12,8 +12,10 @@ from nudge.memories import store
 from nudge.memories.note import Draft, Lifetimes
 from nudge.memories.store import NoteFilter
 from nudge.storage import migrations
-from nudge.telling.prompt import parse_prompt, relevance
+from nudge.telling.common_words import weight_of
+from nudge.telling.prompt import Text, parse_prompt, relevance, search_words
 from nudge.telling.prompt_notes import deciding_text, lines_about, relevant_notes
+from nudge.words import stem
 from tests.unit.memories.stored import LIFETIMES, NOW
 
 
@@ -102,7 +104,7 @@ def test_names_and_rare_words_that_stand_together_say_what_a_prompt_is_about(
     prompt: str, title: str, passage: str
 ) -> None:
     """A word with its number, a branch, an identifier; two words that few prompts have."""
-    assert relevance(parse_prompt(prompt), title, [passage]) is not None
+    assert relevance(parse_prompt(prompt), Text(title, passage)) is not None
 
 
 @pytest.mark.parametrize(
@@ -115,16 +117,58 @@ def test_names_and_rare_words_that_stand_together_say_what_a_prompt_is_about(
 )
 def test_common_words_and_paths_do_not(prompt: str, title: str, passage: str) -> None:
     """What was decided about a file is told when the file is opened."""
-    assert relevance(parse_prompt(prompt), title, [passage]) is None
+    assert relevance(parse_prompt(prompt), Text(title, passage)) is None
 
 
 def test_a_long_note_needs_more_in_common() -> None:
     """It has any two words somewhere; a passage must have them together, and the more passages, the more words."""
     parts = parse_prompt("does the parser keep comments in yaml?")
-    passages = ["The yaml parser drops comments."] + ["Something else entirely."] * 300
-    assert relevance(parts, "Minutes", passages[:1]) is not None
-    scattered = ["A parser was written.", "Comments were read.", *["Nothing."] * 300, "It is in yaml."]
-    assert relevance(parts, "Minutes", scattered) is None
+    assert relevance(parts, Text("Minutes", "The yaml parser drops comments.")) is not None
+    elsewhere = "Something else entirely. " * 2_000
+    scattered = f"A parser was written. {elsewhere} Comments were read. {elsewhere} It is in yaml."
+    assert relevance(parts, Text("Minutes", scattered)) is None
+
+
+def test_the_parts_of_names_and_units_are_words() -> None:
+    """As they are written in code; the order of two words beside each other does not matter."""
+    parts = parse_prompt("raise the pack size to 128MiB in SnapshotEncoder")
+    assert relevance(parts, Text("Packs are 64 MiB", "Requests cost.")) is not None
+    encoder = Text("No allocation in the snapshot path", "GC pauses.", ["src/Net/SnapshotEncoder.cs"])
+    assert relevance(parts, encoder) is not None
+    assert relevance(parse_prompt("rename token x"), Text("Semver", "Token renames are major.")) is not None
+    assert {"snapshot", "encoder", "snapshotencoder", "mib"} <= set(
+        search_words(parts, "128MiB SnapshotEncoder").split()
+    )
+
+
+def test_a_record_needs_the_names_in_the_prompt() -> None:
+    """A decision is told to whoever is about to do something else than it says; what only records that something
+    happened is told when it has what was asked for."""
+    parts = parse_prompt("let's plan a camping trip to Denver")
+    camping = ("Camping trip in the mountains", "Bring a tent.")
+    assert relevance(parts, Text(*camping)) is not None
+    assert relevance(parts, Text(*camping, is_record=True)) is None
+    assert relevance(parts, Text(*camping[:1], "Near Denver, with a tent.", is_record=True)) is not None
+
+
+def test_one_sentence_of_a_long_prompt_needs_more() -> None:
+    """A pasted report has some words of any note in one of its sentences."""
+    about = "Should money be kept as a float?"
+    note = Text("Money is never a float", "It lost a cent in the invoices.")
+    report = "Steps, expected behavior and versions follow: click the green button, wait, look at the red panel below. "
+    assert relevance(parse_prompt(about), note) is not None
+    assert relevance(parse_prompt(f"{about} {report * 3}"), note) is not None
+    other = Text("Manifests are rendered", "Helm was rejected for Kubernetes: overlays for staging.")
+    pods = "Jobs fail in a Kubernetes pod on several stages."
+    assert relevance(parse_prompt(pods), other) is not None
+    assert relevance(parse_prompt(f"{pods} {report * 3}"), other) is None
+
+
+def test_common_words_are_stems() -> None:
+    """Each is in one paragraph, and every word of a prompt is looked up by its stem."""
+    assert weight_of(stem("tests")) < weight_of(stem("sessions")) < weight_of(stem("snapshots"))
+    assert weight_of(stem("kubernetes")) == weight_of("zephyr") > weight_of(stem("snapshots"))
+    assert weight_of("pleas") == weight_of("12") == 0.0
 
 
 def test_what_is_told_of_a_long_text_is_its_end() -> None:
