@@ -166,8 +166,7 @@ def test_one_sentence_of_a_long_prompt_needs_more() -> None:
 
 def test_common_words_are_stems() -> None:
     """Each is in one paragraph, and every word of a prompt is looked up by its stem."""
-    assert weight_of(stem("tests")) < weight_of(stem("sessions")) < weight_of(stem("snapshots"))
-    assert weight_of(stem("kubernetes")) == weight_of("zephyr") > weight_of(stem("snapshots"))
+    assert weight_of(stem("tests")) < weight_of(stem("snapshots")) < weight_of(stem("kubernetes"))
     assert weight_of("pleas") == weight_of("12") == 0.0
 
 
