@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from nudge import limits
 from nudge.clock import last_time
@@ -19,7 +20,7 @@ from nudge.text import quote, quote_command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator
 
     from nudge.learning.command import SimpleCommand
 
@@ -335,5 +336,27 @@ def invocation_of(command: SimpleCommand) -> str:
 
 
 def job_of_answer(fact: Fact) -> str:
-    command = command_of(fact.answer)
+    return _job_of(fact.answer)
+
+
+@lru_cache(4_096)
+def _job_of(answer: str) -> str:
+    command = command_of(answer)
     return job_of(command) if command is not None else ""
+
+
+class FailingCommands:
+    """The commands that some facts say fail, by their words: comparing each answer with each fact would take a second
+    among hundreds."""
+
+    def __init__(self, facts: Iterable[Fact]) -> None:
+        self._facts: dict[tuple[str, ...], list[Fact]] = {}
+        for fact in facts:
+            for words in fact.subject_words:
+                self._facts.setdefault(words, []).append(fact)
+
+    def contradicting(self, command: str) -> Iterator[Fact]:
+        """Yield the facts that say that a command fails."""
+        words = words_of(command)
+        for length in range(1, len(words) + 1):
+            yield from (fact for fact in self._facts.get(words[:length], ()) if fact.contradicts(command))

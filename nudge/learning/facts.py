@@ -15,7 +15,17 @@ from nudge import limits
 from nudge.learning.broken_tests import REPORTING_PROGRAMS, TEST, BrokenTest, BrokenTests, edited_files
 from nudge.learning.command import CUT_OFF
 from nudge.learning.cure import DIRECTORY, FLAG, LAUNCHER, MISSING, PATH, RUNNER, STEP, VARIABLE, Cure
-from nudge.learning.fact import INVOCATIONS, RARE, Evidence, Fact, Key, command_of, invocation_of, is_usable, words_of
+from nudge.learning.fact import (
+    INVOCATIONS,
+    RARE,
+    Evidence,
+    Fact,
+    FailingCommands,
+    Key,
+    command_of,
+    invocation_of,
+    is_usable,
+)
 from nudge.learning.failures import CHANCE, diagnose, likeness, shares_other_cause, tells_apart
 from nudge.learning.index import FactIndex
 from nudge.learning.job_answers import answers_for_jobs
@@ -388,17 +398,10 @@ def _foremost(facts: list[Fact]) -> list[Fact]:
 
 def _consistent(facts: list[Fact]) -> list[Fact]:
     """Drop a fact when another says that its answer fails, unless its answer worked later: then drop the other."""
-    about: dict[tuple[str, ...], list[Fact]] = defaultdict(list)
+    failing, outdated = FailingCommands(facts), set()
     for fact in facts:
-        for words in fact.subject_words:
-            about[words].append(fact)
-    outdated = set()
-    for fact in facts:
-        words = words_of(fact.answer)
-        for length in range(1, len(words) + 1):
-            for other in about.get(words[:length], ()):
-                if other.contradicts(fact.answer):
-                    outdated.add(id(fact if other.timestamp >= fact.timestamp else other))
+        for other in failing.contradicting(fact.answer):
+            outdated.add(id(fact if other.timestamp >= fact.timestamp else other))
     return [fact for fact in facts if id(fact) not in outdated]
 
 

@@ -11,12 +11,12 @@ from nudge import limits
 from nudge.learning.availability import names_clone
 from nudge.learning.command import CUT_OFF
 from nudge.learning.cure import DIRECTORY, FLAG, STEP, VARIABLE
-from nudge.learning.fact import INVOCATIONS, is_usable, job_of_answer
+from nudge.learning.fact import INVOCATIONS, FailingCommands, is_usable, job_of_answer
 from nudge.text import quote_command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable
 
     from nudge.learning.fact import Fact
 
@@ -46,16 +46,20 @@ def answers_for_jobs(
     is_banned: Callable[[Fact], bool],
     as_usual: Callable[[Fact], Fact] = lambda fact: fact,
 ) -> list[JobAnswer]:
-    """Return what was learned for each job: the answer first, if there is one, then what does not count here, with the
-    reason. Among several the one that worked most often is the answer, then the latest. `as_usual` returns a fact with
-    the invocation that most sessions run."""
+    """Return what was learned for each job: the answer first, if there is one, then what is better supported and does
+    not count here, with the reason. Among several the one that worked most often is the answer, then the latest.
+    `as_usual` returns a fact with the invocation that most sessions run."""
     candidates = [replace(fact, support=dict(fact.support)) for fact in facts if _does_a_job(fact)]
     candidates.sort(key=lambda fact: (fact.successes - fact.failures, fact.timestamp), reverse=True)
-    answers = []
+    failing, answers, answered = FailingCommands(candidates), [], set()
     for fact in candidates:
+        if (job := job_of_answer(fact)) in answered:
+            continue
         usual = as_usual(fact)
-        refusal = _refusal(usual, candidates, cwd, branch, now, is_banned)
-        answers.append(JobAnswer(job_of_answer(fact), usual.answer.removesuffix(CUT_OFF), fact, refusal))
+        refusal = _refusal(usual, failing, cwd, branch, now, is_banned)
+        answers.append(JobAnswer(job, usual.answer.removesuffix(CUT_OFF), fact, refusal))
+        if not refusal:
+            answered.add(job)
     return sorted(answers, key=lambda answer: bool(answer.refusal))
 
 
@@ -71,7 +75,7 @@ def _does_a_job(fact: Fact) -> bool:
 
 def _refusal(
     fact: Fact,
-    others: Sequence[Fact],
+    failing: FailingCommands,
     cwd: str | None,
     branch: str | None,
     now: float,
@@ -87,5 +91,5 @@ def _refusal(
         return f"known only from the branch {fact.latest.branch}"
     if not is_usable(fact, cwd, now) or (cwd is None and names_clone(fact.answer)):
         return _NOT_HERE
-    later = (other for other in others if other.timestamp >= fact.timestamp)
-    return _CONTRADICTED if any(other.contradicts(fact.answer) for other in later) else ""
+    is_contradicted = any(other.timestamp >= fact.timestamp for other in failing.contradicting(fact.answer))
+    return _CONTRADICTED if is_contradicted else ""

@@ -141,6 +141,27 @@ def test_a_start_among_many_facts_compares_few_of_them(monkeypatch: pytest.Monke
     assert len(compared) <= 60 and len(read) == len(set(read)) <= 120
 
 
+def test_the_answers_for_jobs_are_found_without_comparing_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What supports an answer less than another of its job is not looked at, and no fact is compared with each other
+    one."""
+    lessons = [
+        (f"make test-{number}", f"V{number} is not set", f"V{number}=1 make test-{number}") for number in range(60)
+    ]
+    compared = []
+    contradicts = Fact.contradicts
+
+    def comparing(fact: Fact, command: str) -> bool:
+        compared.append(command)
+        return contradicts(fact, command)
+
+    facts = taught(*lessons)
+    monkeypatch.setattr(Fact, "contradicts", comparing)
+    (answer,) = facts.for_jobs("api", NOW + 100, None, None, lambda _: False)
+    assert (answer.job, answer.command, answer.refusal) == ("test", "V59=1 make test-59", "")
+    refused = facts.for_jobs("api", NOW + 100, None, None, lambda _: True)
+    assert len(refused) == 60 and len(compared) <= 60
+
+
 def test_a_start_looks_at_the_facts_of_most_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of hundreds only as many are looked up on the disk as could be told; those of fewer sessions are left out."""
     monkeypatch.setattr(limits, "START_CANDIDATES", 2)
