@@ -410,22 +410,26 @@ def restore(invocation: Invocation, file: str, yes: bool) -> int:
 
     console = invocation.console
     path = plain.existing_path(file, "name a file that nudge backup wrote")
-    contents = owned_files.check_backup(path)
-    counts = {noun: output.count(contents[f"{noun}s"], noun) for noun in ("observation", "session", "note")}
-    summary = f"{counts['observation']} of {counts['session']}, and {counts['note']}"
+    summary = _contents_text(owned_files.check_backup(path))
     if not ask(f"Replace the present history and notes with {summary}? The present one is kept.", yes=yes):
         console.note("nothing was changed")
         return EXIT_REFUSED
     stopped = _stop_server(invocation)
     restored = owned_files.restore_backup(path)
-    result = {"path": path, **contents, "kept": restored.kept, "stopped": stopped, "left_out": restored.left_out.rows}
-    lines = [console.styler.done(f"restored {summary} from {escape(path)}")]
+    about = {"kept": restored.kept, "stopped": stopped, "left_out": restored.left_out.rows}
+    result = {"path": path, **restored.contents, **about}
+    lines = [console.styler.done(f"restored {_contents_text(restored.contents)} from {escape(path)}")]
     lines += [f"  the previous history: {escape(str(result['kept']))}"] if result["kept"] else []
     lines += ["  the server was stopped; the next command starts one"] if stopped else []
     console.result(result, lines)
     for line in restored.left_out.lines():
         console.note(escape(line))
     return EXIT_OK
+
+
+def _contents_text(contents: Mapping[str, int]) -> str:
+    counts = {noun: output.count(contents[f"{noun}s"], noun) for noun in ("observation", "session", "note")}
+    return f"{counts['observation']} of {counts['session']}, and {counts['note']}"
 
 
 def _stop_server(invocation: Invocation) -> bool:

@@ -46,7 +46,7 @@ class ForeignNotes:
                 yield transfer.parse_row(values_of(row), self.now)
         except Invalid as error:
             self.bad_notes.append(note_id)
-            self._name({"id": note_id, "error": error.message})
+            self.name({"id": note_id, "error": error.message})
 
     def links(self) -> Iterator[IncomingLink]:
         last = (-(2**63), -(2**63), "")
@@ -60,9 +60,10 @@ class ForeignNotes:
                     yield transfer.parse_link_row(link)
                 except Invalid as error:
                     self.bad_links += 1
-                    self._name({"link": str(link[0])[:_SHOWN_CHARS], "error": error.message})
+                    self.name({"link": str(link[0])[:_SHOWN_CHARS], "error": error.message})
             last = links[-1][:3]
 
-    def _name(self, named: dict[str, Any]) -> None:
+    def name(self, named: dict[str, Any]) -> None:
+        """Add to `errors` what is left out, as long as there is room."""
         if len(self.errors) < limits.MAX_IMPORT_REASONS:
             self.errors.append(named)

@@ -195,7 +195,7 @@ class Merge:
     now: float
     lifetimes: Lifetimes
     revived: bool = True
-    is_refused: Callable[[Draft], bool] | None = None
+    is_refused: Callable[[IncomingNote], bool] | None = None
     counts: Counter[str] = field(default_factory=Counter)
     _ids: dict[int, int] = field(default_factory=dict)
 
@@ -221,7 +221,7 @@ class Merge:
     def _put(self, one: IncomingNote) -> tuple[int | None, str]:
         if one.is_expired(self.now):
             return None, EXPIRED
-        if self.is_refused is not None and self.is_refused(one.draft):
+        if self.is_refused is not None and self.is_refused(one):
             return None, REFUSED
         if not self.revived and one.uid and self._was_forgotten(one.uid):
             return None, FORGOTTEN

@@ -7,6 +7,7 @@ import json
 import os
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator
+from functools import partial
 from itertools import chain, groupby, islice
 from operator import itemgetter
 from typing import Annotated, Any, Literal, TypeVar
@@ -20,7 +21,7 @@ from nudge.errors import Invalid, StorageFailed
 from nudge.json_reader import JsonReader
 from nudge.memories import namespaces, transfer
 from nudge.memories.foreign_notes import ForeignNotes
-from nudge.memories.note import GLOBAL, Draft, check_namespace, find_secret_in, rfc3339
+from nudge.memories.note import GLOBAL, check_namespace, find_secret_in, rfc3339
 from nudge.memories.transfer import IncomingLink, IncomingNote, Merge
 from nudge.security.absolute_paths import normalize_path
 from nudge.storage import migrations
@@ -338,7 +339,9 @@ def _copy(
             raise Invalid("is a database of another version of Nudge", field="path")
         hidden = () if visible is None else namespaces.find_hidden(opened.connection, visible)
         incoming = ForeignNotes(opened.rows, now, hidden)
-        merge = Merge(target, now, lifetimes_of(app), revived=False, is_refused=_is_secret if guard else None)
+        merge = Merge(
+            target, now, lifetimes_of(app), revived=False, is_refused=partial(_has_secret, incoming) if guard else None
+        )
         notes, links = _renewing(deadline, incoming.notes()), _renewing(deadline, incoming.links())
         counts = _merge(merge, notes, links, dry_run=dry_run)
     errors = [{"from": os.path.basename(source), **one} for one in incoming.errors]
@@ -353,5 +356,10 @@ def _renewing(deadline: Deadline | None, incoming: Iterator[T]) -> Iterator[T]:
         yield one
 
 
-def _is_secret(draft: Draft) -> bool:
-    return find_secret_in(draft) is not None
+def _has_secret(incoming: ForeignNotes, one: IncomingNote) -> bool:
+    """Whether a note holds a credential; it is then named among those that are left out."""
+    if (found := find_secret_in(one.draft)) is None:
+        return False
+    field, kind = found
+    incoming.name({"id": one.source_id, "error": f"{field}: looks like a secret ({kind})"})
+    return True

@@ -116,7 +116,8 @@ def restore_backup(path: str) -> Restored:
         _wait_for_lock(f"{database}.lock", StorageFailed("another server holds the database")),
     ):
         try:
-            return Restored(*database_files.replace_database(path, database, remove_bad_rows))
+            kept, left_out = database_files.replace_database(path, database, remove_bad_rows)
+            return Restored(kept, left_out, database_files.examine_backup(database))
         except OSError as error:
             raise StorageFailed(f"cannot be restored: {error.strerror}") from None
 
@@ -125,6 +126,8 @@ class Restored(NamedTuple):
     kept: str | None
     """Where the database before it is, if there was one."""
     left_out: LeftOut
+    contents: dict[str, int]
+    """The numbers of observations, sessions and notes that are there now."""
 
 
 @contextmanager

@@ -300,6 +300,21 @@ def test_bad_rows_of_another_database_are_left_out_and_named(stores: list[Store]
     assert sorted(here.titles()) == sorted((f"note {len(_BAD_ROWS) - 1}", f"note {len(_BAD_ROWS)}"))
 
 
+def test_a_note_with_a_secret_is_named_by_a_sync(stores: list[Store]) -> None:
+    """By its number and the field, without the secret."""
+    here, there = stores
+    there.add("Good")
+    number = there.add("Secret")
+    assert there.app.history is not None
+    with closing(sqlite3.connect(there.path, isolation_level=None)) as connection:
+        connection.execute("UPDATE notes SET content = ? WHERE id = ?", (f"password = {HEX}", number))
+    outcome = sync(here, there)
+    assert outcome["pulled"]["refused"] == 1
+    (error,) = [one for one in outcome["errors"] if one["from"] == "b.db"]
+    assert error["id"] == number and error["error"].startswith("content: looks like a secret (")
+    assert list(here.titles()) == ["Good"]
+
+
 _FOREIGN = (
     "CREATE TRIGGER evil AFTER INSERT ON notes BEGIN DELETE FROM notes; END",
     "ALTER TABLE note_links RENAME TO links; CREATE VIEW note_links AS WITH RECURSIVE n(i) AS"

@@ -171,6 +171,7 @@ def test_rows_that_are_not_valid_are_left_out_and_named(machine: Machine, backup
     done = machine.cli("restore", backup, "--yes")
     assert done.returncode == 0, done
     said = " ".join((done.stdout + done.stderr).split())
+    assert "restored 1 observation of 1 session, and 1 note from" in said
     assert "2 damaged rows of notes left out" in said and "2 damaged rows of observations left out" in said
     assert "1 damaged row of archived_notes left out" in said
     assert "m2: priority: must be 1 to 10" in said and "m3: is too large" in said
