@@ -194,7 +194,7 @@ def update(invocation: Invocation, attempt_id: int, **fields: Any) -> int:
 @option("--root-cause", metavar="TEXT", help="Why the hypothesis was wrong.")
 def resolve(invocation: Invocation, attempt_id: int, outcome: str, lesson: str | None, **texts: Any) -> int:
     """Takes any open attempt, whatever session it belongs to. An attempt is resolved only once. The lesson is stored as
-    a note, and told to agents that start in this repo."""
+    a note, which agents in this repo are told when a prompt or a file is about it."""
     console = invocation.console
     texts = params.drop_none(lesson=None if lesson is None else read_text(lesson), **texts)
     fields = {"id": attempt_id, "status": outcome, **texts}
@@ -202,7 +202,7 @@ def resolve(invocation: Invocation, attempt_id: int, outcome: str, lesson: str |
     name = console.styler.paint("bold", note_name(result["id"]))
     lines = [console.styler.done(f"{name} is {result['status']} ({result['confidence_tier']})")]
     if "lesson_id" in result:
-        lines.append(f"  lesson: {note_name(result['lesson_id'])}, told to the agents that start here")
+        lines.append(f"  lesson: {note_name(result['lesson_id'])}, told when a prompt or a file is about it")
     console.result(result, lines)
     return EXIT_OK
 

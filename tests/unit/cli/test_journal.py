@@ -225,7 +225,7 @@ def test_resolve_says_what_became_of_the_lesson(nudge: Nudge, server: Server) ->
     words = ("--outcome", "confirmed", "--lesson", "l", "--root-cause", "c")
     assert nudge("journal", "resolve", "m12", *words).out.splitlines() == [
         "✔ m12 is confirmed (silver)",
-        "  lesson: m13, told to the agents that start here",
+        "  lesson: m13, told when a prompt or a file is about it",
     ]
     assert server.params == {"id": 12, "status": "confirmed", "lesson": "l", "root_cause": "c"}
     assert nudge("journal", "resolve", "m12").code == 2
