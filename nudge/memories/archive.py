@@ -70,8 +70,8 @@ def list_archived(
 
 
 def describe_matches(connection: SqlConnection, where: NoteFilter, words: Words | None) -> dict[str, Any]:
-    """Return how many archived notes a recall or list that found nothing would have had, and the command that shows
-    them; nothing when there are none."""
+    """Return how many archived notes a recall, search or list that found nothing would have had, and the command that
+    shows them; nothing when there are none."""
     count = sum(1 for _ in _select(connection, where, words))
     return {"archived": count, "show_archived": _list_command(where, words)} if count else {}
 
@@ -103,7 +103,7 @@ def _has_any(note: Mapping[str, Any], wanted: Sequence[set[str]]) -> bool:
 
 def _list_command(where: NoteFilter, words: Words | None) -> str:
     options = {
-        "--namespace": where.namespaces and where.namespaces[0],
+        "--repo": where.namespaces and where.namespaces[0],
         "--tier": where.tier,
         "--kind": where.kind,
         "--tags": ",".join(where.tags),

@@ -395,10 +395,12 @@ class StatuslineResult(Result):
 )
 async def statusline(app: App, params: Statusline, call: Call) -> Any:
     """The counts for a client's status line, which asks every few seconds."""
-    here, cwd, now = visible_to(app, call).here, call.context.cwd, app.now()
+    visible, cwd, now = visible_to(app, call), call.context.cwd, app.now()
+    here = visible.here
 
     def read(connection: sqlite3.Connection) -> dict[str, int]:
-        told, used = report.of_session(connection, params.session_id) if params.session_id else (0, 0)
+        hidden = projects.find_hidden(connection, visible)
+        told, used = report.of_session(connection, params.session_id, hidden) if params.session_id else (0, 0)
         others = report.others_at_work(connection, here, params.session_id, cwd, now) if here is not None else 0
         return {"told": told, "used": used, "at_work": others}
 

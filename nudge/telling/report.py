@@ -6,6 +6,7 @@ docs/telling.md defines the counts. `told = used + in_vain`: what cannot be show
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from nudge import limits
@@ -15,7 +16,7 @@ from nudge.history.observations import COMMAND_TYPES, FILE_CHANGES, SESSION_TYPE
 from nudge.telling.ledger import ATTEMPT, EDIT, FAILURE, PROMPT, START, TOUCH
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from nudge.history.event import SqlConnection
 
@@ -114,10 +115,13 @@ def _side(lines: Sequence[Sequence[Any]], met: Sequence[Sequence[int]]) -> dict[
     return {**total, "moments": kept}
 
 
-def of_session(connection: SqlConnection, session: str) -> tuple[int, int]:
-    """Return how many lines a session was told, and how many of them it used."""
+def of_session(connection: SqlConnection, session: str, hidden: Collection[str] = ()) -> tuple[int, int]:
+    """Return how many lines a session was told, and how many of them it used; what it was told in `hidden` projects
+    does not count."""
     row = connection.execute(
-        "SELECT count(*), count(used_at) FROM told WHERE session_id = ? AND NOT is_shadow", (session,)
+        "SELECT count(*), count(used_at) FROM told WHERE session_id = ? AND NOT is_shadow"
+        " AND project NOT IN (SELECT value FROM json_each(?))",
+        (session, json.dumps(sorted(hidden))),
     ).fetchone()
     return int(row[0]), int(row[1])
 

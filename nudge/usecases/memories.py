@@ -370,11 +370,16 @@ async def recalls_counted(app: App) -> None:
 async def search(app: App, params: SearchMemories, call: Call) -> Any:
     now, visible = app.now(), visible_to(app, call)
 
-    def read(connection: sqlite3.Connection) -> list[ranking.Match]:
-        return ranking.search(connection, params.query, note_filter(connection, visible, params), params.limit, now)
+    def read(connection: sqlite3.Connection) -> tuple[list[ranking.Match], dict[str, Any]]:
+        where = note_filter(connection, visible, params)
+        found = ranking.search(connection, params.query, where, params.limit, now)
+        words = Words.parse(params.query, all_needed=False, field="query")
+        return found, {} if found else archive.describe_matches(connection, where, words)
 
-    rows, more = fitting([shown_note(match.note.to_row(match.score.total), visible) for match in await app.read(read)])
-    return {"results": rows, "count": len(rows), "query": params.query, **({"more": True} if more else {})}
+    matches, archived = await app.read(read)
+    rows, more = fitting([shown_note(match.note.to_row(match.score.total), visible) for match in matches])
+    more_of = {"more": True} if more else {}
+    return {"results": rows, "count": len(rows), "query": params.query, **more_of, **archived}
 
 
 @operation(

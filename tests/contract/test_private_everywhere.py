@@ -143,6 +143,7 @@ PROBES: dict[str, Probes] = {
         {"session": SESSION, "confirm": True},
     ),
     "nudge.backup": lambda ids: ({"path": f"{ids.folder}/../backup.db"},),
+    "nudge.statusline": always({"session_id": SESSION}),
     "nudge.export_all": always({}, {"after": "observation:0"}, {"after": "prompt:0"}, {"after": "injection:0"}),
     "nudge.scan": always({"repo": "git:example.com/org/web", "commands": []}),
     "nudge.status": always({}),
@@ -309,6 +310,8 @@ def test_a_caller_elsewhere_finds_no_trace_of_a_private_project(walked: tuple[Ma
     before = _inside(machine, ids.folder)
     agent = machine.serve(cwd=web)
     agent.initialize()
+    counts = agent.call("statusline", session_id=SESSION)
+    assert counts["told"] == counts["used"] == 0, "a number is a trace"
     traces = _traces(_Agent(agent).call, ids)
     with closing(Http.to(machine)) as http:
         traces += _traces(Rest(http).call, ids)

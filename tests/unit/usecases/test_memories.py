@@ -556,8 +556,11 @@ def test_a_search_that_finds_nothing_says_what_is_in_the_archive(service: Servic
     listed = service("list", kind="decision", namespace="api", tags=["ops"])
     assert (listed["archived"], listed["show_archived"]) == (
         1,
-        "nudge note archive list --namespace github.com/acme/api --kind decision --tags ops",
+        "nudge note archive list --repo github.com/acme/api --kind decision --tags ops",
     )
+    searched = service("search", query="staging")
+    assert (searched["archived"], searched["show_archived"]) == (1, "nudge note archive list staging")
+    assert "archived" not in service("search", query="kubernetes")
     assert "archived" not in service("recall", context="kubernetes")
     assert "archived" not in service("list", offset=1)
     service("store", title="Deploys", content="are done")
