@@ -72,6 +72,19 @@ def _commands_in(text: str) -> tuple[tuple[str, ...], ...]:
     return tuple((command.program.removeprefix("./"), *map(str, command.words[1:])) for command in parse_commands(text))
 
 
+def is_same_script(failed: Call, worked: Call) -> bool:
+    """Whether both run one script of Python, as a file or as a module: `python -m tools.x` for `python tools/x.py`."""
+    one, other = _module_of(failed), _module_of(worked)
+    return one == other != "" and failed.command.is_python_module != worked.command.is_python_module
+
+
+def _module_of(call: Call) -> str:
+    if call.command.is_python_module:
+        return call.tool
+    scripts = [word for word in call.words[1:] if word.endswith(".py")] if call.tool == "python" else []
+    return scripts[0].removeprefix("./").removesuffix(".py").replace("/", ".") if scripts else ""
+
+
 def has_same_arguments(failed: Call, worked: Call) -> bool:
     """Whether another program was run with the words behind the failing one."""
     rest, other = _essential(failed.words[1:]), _essential(worked.words[1:])

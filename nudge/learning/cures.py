@@ -21,6 +21,7 @@ from nudge.learning.comparison import (
     has_same_targets,
     is_misspelling,
     is_same_call,
+    is_same_script,
     launched_at,
     naming_length,
     quoted_at,
@@ -43,7 +44,7 @@ from nudge.learning.jobs import (
     same_job,
     step_of,
 )
-from nudge.learning.moved_paths import is_path, is_renamed, is_similar_path, names_path, path_in
+from nudge.learning.moved_paths import is_compound, is_path, is_renamed, is_similar_path, names_path, path_in
 from nudge.learning.outcome import is_filter
 from nudge.programs import TARGET_RUNNERS
 
@@ -65,7 +66,7 @@ def find_cure(attempt: Attempt) -> Cure | None:
         return None
     if any(undoes(step.call.command) for step in (*attempt.inline, *attempt.steps)):
         return None
-    finders = (_path, _name, _launcher, _directory, _variable, _inline_step, _option, _step_between, _runner)
+    finders = (_path, _name, _launcher, _directory, _variable, _inline_step, _option, _step_between, _runner, _word)
     found = (find(attempt) for find in finders)
     cure = next((cure for cure in found if cure is not None), None)
     if cure is None or (attempt.is_edited and not _outlasts_edit(cure)):
@@ -86,7 +87,7 @@ def does_same(attempt: Attempt) -> bool:
         return failure.family == "path"
     if attempt.is_same_program or launched_at(failed, worked) or quoted_at(failed, worked):
         return True
-    if has_same_arguments(failed, worked) or has_same_targets(failed, worked):
+    if has_same_arguments(failed, worked) or has_same_targets(failed, worked) or is_same_script(failed, worked):
         return True
     if failure.family in ("path", "tool") and is_path(failure.detail):
         return True
@@ -150,7 +151,8 @@ def _is_doubtful(cure: Cure, attempt: Attempt) -> bool:
         return True
     failed, worked = attempt.call, attempt.worked
     if cure.kind == DIRECTORY or (
-        cure.kind == LAUNCHER and (failed.tool == worked.tool or launched_at(failed, worked))
+        cure.kind == LAUNCHER
+        and (failed.tool == worked.tool or launched_at(failed, worked) or is_same_script(failed, worked))
     ):
         return False  # the same call, in other surroundings
     if cure.nature == OWN_WORK:
@@ -227,13 +229,24 @@ def _path(attempt: Attempt) -> Cure | None:
 
 def _name(attempt: Attempt) -> Cure | None:
     """A name of several parts that is not known, and the one that is: `:libs:core:test` for `:core:test`."""
+    names = _renamed(attempt)
+    return _cure(attempt, PATH, *names, names[1:], commands=()) if names and is_compound(names[0]) else None
+
+
+def _word(attempt: Attempt) -> Cure | None:
+    """A word that is not known, and the one that is: `shop-api` for `api`."""
+    names = _renamed(attempt)
+    return _cure(attempt, PATH, *names, names[1:], commands=()) if names else None
+
+
+def _renamed(attempt: Attempt) -> tuple[str, str] | tuple[()]:
+    """The one word in which two calls differ, if the output names the old one and both have parts in common."""
     failed, worked = attempt.call, attempt.worked
     if len(failed.words) != len(worked.words) or failed.tool != worked.tool:
-        return None
+        return ()
     pairs = [pair for pair in zip(failed.words, worked.words, strict=True) if pair[0] != pair[1]]
-    if len(pairs) != 1 or pairs[0][0] not in attempt.outcome.printed or not is_renamed(*pairs[0]):
-        return None
-    return _cure(attempt, PATH, *pairs[0], pairs[0][1:], commands=())
+    is_one = len(pairs) == 1 and pairs[0][0] in attempt.outcome.printed
+    return pairs[0] if is_one and is_renamed(*pairs[0]) else ()
 
 
 def _launcher(attempt: Attempt) -> Cure | None:
@@ -249,6 +262,8 @@ def _launcher(attempt: Attempt) -> Cure | None:
         return _command_cure(attempt, LAUNCHER, subject, end, worked.words[:at], keeps=True)
     if at := quoted_at(failed, worked):
         return _command_cure(attempt, LAUNCHER, subject, at + 1, worked.words[:at], keeps=True)
+    if is_same_script(failed, worked):
+        return _command_cure(attempt, LAUNCHER, subject, worked.command.head_length, worked.words[:2], keeps=True)
     if wrapper := _new_wrapper(failed, worked):
         return _command_cure(attempt, LAUNCHER, subject, worked.head_length, wrapper, keeps=True)
     if added := _other_way(attempt):

@@ -19,7 +19,7 @@ from nudge.security.patterns import AnyOf, PatternSet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
 SURROUNDINGS, OWN_WORK, CHANCE, UNKNOWN = "surroundings", "own work", "chance", "unknown"
 
@@ -86,29 +86,33 @@ _REMOTE = re.compile(r"(?<![\w(])https?://(?!localhost|127\.|0\.0\.0\.0|\[::1|[\
 """What fails at another host may work the next time."""
 
 
-def diagnose(printed: str, exit_code: int | None, missing: Sequence[str] = ()) -> Failure:
-    """Return why a command failed, by what it printed. `missing` are paths among its words that do not exist."""
+def diagnose(printed: str, exit_code: int | None, missing: Sequence[str] = (), typed: Collection[str] = ()) -> Failure:
+    """Return why a command failed, by what it printed. `missing` are paths among its words that do not exist, `typed`
+    the arguments that say on what it was to work: another call has the same error with its own."""
     text = printed.partition("\n")[2] if printed.startswith("Exit code ") else printed
     if not text.strip():
         return Failure(SURROUNDINGS, "timeout", "", "") if exit_code == 124 else NOTHING
     found = _path_in(text, missing) or _family_in(text)
-    causes = _causes(text)
+    causes = _causes(text, typed)
     if found is None:
         line = _first_cause(text)
         if OWN_WORK_SIGNS.search(text):
-            return Failure(OWN_WORK, "", "", line, causes)
+            return Failure(OWN_WORK, "", "", line, _with_main(line, causes, typed))
         if exit_code == 124:
             return Failure(SURROUNDINGS, "timeout", "", line, causes)
         if not line or _REMOTE.search(line):
             return NOTHING
-        return Failure(UNKNOWN, "", "", line, causes or (blank(line),))
+        return Failure(UNKNOWN, "", "", line, _with_main(line, causes, typed))
     family, detail, line, sign = found
     if family == CHANCE_FAMILY:
         return Failure(CHANCE, family, "", line, causes)
-    blanked = blank(line)
-    return Failure(
-        SURROUNDINGS, family, detail, line, (blanked, *(cause for cause in causes if cause != blanked)), sign
-    )
+    return Failure(SURROUNDINGS, family, detail, line, _with_main(line, causes, typed), sign)
+
+
+def _with_main(line: str, causes: tuple[str, ...], typed: Collection[str]) -> tuple[str, ...]:
+    """The causes, with the line that says most as the first."""
+    main = blank(line, typed)
+    return main, *(cause for cause in causes if cause != main)
 
 
 def _family_in(text: str) -> tuple[str, str, str, str] | None:
@@ -226,14 +230,14 @@ def _first_cause(text: str) -> str:
     return _plain(named)
 
 
-def _causes(text: str) -> tuple[str, ...]:
+def _causes(text: str, typed: Collection[str]) -> tuple[str, ...]:
     """The first lines that name a cause, blanked, each once."""
     causes: dict[str, None] = {}
     for line in text.splitlines():
         if len(causes) == _MAX_LINES:
             break
         if line.strip() and not _NOT_A_CAUSE.match(line):
-            plain = blank(_plain(line))
+            plain = blank(_plain(line), typed)
             if _GENERAL.fullmatch(plain):
                 continue
             is_sentence = plain.count(" ") >= 5 and not OWN_WORK_SIGNS.search(line)
@@ -242,9 +246,15 @@ def _causes(text: str) -> tuple[str, ...]:
     return tuple(causes)
 
 
+def blank(line: str, typed: Collection[str] = ()) -> str:
+    """The line with numbers, quoted texts, URLs, paths and the words that were typed blanked, in lower case."""
+    if typed:
+        line = " ".join("#" if word.casefold().rstrip(".,:;") in typed else word for word in line.split())
+    return _blank(line)
+
+
 @lru_cache(2_000)
-def blank(line: str) -> str:
-    """The line with numbers, quoted texts, URLs and paths blanked, in lower case."""
+def _blank(line: str) -> str:
     return " ".join(_BLANKED.sub("#", line).casefold().split())
 
 
@@ -253,7 +263,7 @@ def likeness(one: Failure, other: Failure) -> float:
     if CHANCE in (one.nature, other.nature):
         return 0.0
     if one.family != other.family:  # the table may see one part of an output and not the other
-        best = max(_most_alike((blank(a.line),), b.causes) for a, b in ((one, other), (other, one)))
+        best = max(_most_alike(a.causes[:1], b.causes) for a, b in ((one, other), (other, one)))
         return best if best >= 0.8 else 0.0
     if one.family and one.detail and one.detail == other.detail:
         return 1.0
@@ -269,7 +279,7 @@ def likeness(one: Failure, other: Failure) -> float:
 
 def shares_other_cause(one: Failure, other: Failure) -> bool:
     """Whether two failures have a line in common beside the one that names what is missing."""
-    return bool({*one.causes} & {*other.causes} - {blank(one.line), blank(other.line)})
+    return bool({*one.causes} & {*other.causes} - {*one.causes[:1], *other.causes[:1]})
 
 
 def tells_apart(one: Failure, other: Failure) -> bool:

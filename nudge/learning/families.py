@@ -285,7 +285,8 @@ FAMILIES: tuple[Family, ...] = (
     Family(
         "connection",
         (
-            r"ECONNREFUSED ?(?P<n>[\w.:-]+)?",
+            r"(?i:ECONNREFUSED) ?(?P<n>[\w.:-]+)?",
+            r"(?i:could not find a (?:valid|running|usable) (?:\w+ )?(?:environment|server|daemon|instance|engine))",
             r"(?i:dial (?:tcp|unix) (?P<n>[\w./:-]+?): connect)",
             r"(?i:connection to (?:server )?(?:at |on socket )?\"(?P<n>[^\"]+)\"[^\n]*(?:refused|failed|No such "
             r"file))",

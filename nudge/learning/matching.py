@@ -6,7 +6,7 @@ import posixpath
 import re
 
 from nudge.learning.cure import DIRECTORY, FLAG, LAUNCHER, PATH, RUNNER, STEP, VARIABLE, Cure
-from nudge.learning.failures import OWN_WORK, SURROUNDINGS, Failure, blank, likeness, tells_apart
+from nudge.learning.failures import OWN_WORK, SURROUNDINGS, Failure, likeness, tells_apart
 from nudge.learning.families import family_of
 from nudge.learning.jobs import same_job
 from nudge.learning.moved_paths import is_path, moved_along, names_path, path_in
@@ -31,17 +31,27 @@ def matches(cure: Cure, call: Call, failure: Failure, job: str) -> float:
     is_same_tool = cure.tool == call.tool
     if cure.kind == PATH:
         return _path_match(cure, call, failure, alike)
-    is_same_error = blank(cure.error) in failure.causes
+    is_same_error = _is_same_error(cure, failure)
     if cure.nature != SURROUNDINGS and (alike < _SAME or not (is_same_tool or (is_same_error and _is_of_any(cure)))):
         return 0.0
     if cure.kind == STEP:
         return alike if alike >= (_ALIKE if is_same_tool else _ALIKE_ANYWHERE) else 0.0
     if cure.kind in (VARIABLE, FLAG):
-        is_possible = alike >= _ALIKE and (failure.family == "script" or not tells_apart(cure.failure, failure))
+        is_about_it = not tells_apart(cure.failure, failure) or (cure.kind == FLAG and _is_typed(failure.detail, call))
+        is_possible = alike >= _ALIKE and is_about_it
         return alike if is_possible and _takes_it(cure, call, failure) else 0.0
     if cure.kind == DIRECTORY:
         return 0.8 if is_same_tool and failure.family == cure.family and alike >= 0.4 else 0.0
     return _program_match(cure, call, failure, job, alike)
+
+
+def _is_typed(name: str, call: Call) -> bool:
+    """Whether a call names a thing itself: `deploy/api`."""
+    return any(name in re.split(r"[/:=]", word) or name == word for word in call.words[1:])
+
+
+def _is_same_error(cure: Cure, failure: Failure) -> bool:
+    return bool(cure.causes) and cure.causes[0] in failure.causes
 
 
 def _is_of_any(cure: Cure) -> bool:
@@ -64,11 +74,11 @@ def _takes_it(cure: Cure, call: Call, failure: Failure) -> bool:
     if cure.kind == VARIABLE:
         names = [word.partition("=")[0] for word in cure.added]
         is_asked_for = failure.family == "variable" and failure.detail in names
-        return cure.tool == call.tool or is_asked_for or blank(cure.error) in failure.causes
+        return cure.tool == call.tool or is_asked_for or _is_same_error(cure, failure)
     if cure.tool != call.tool:
         return False
     is_any = family_of(failure.family).is_of_program or cure.nature != SURROUNDINGS or cure.family in _OF_MACHINE
-    return cure.subcommand == call.subcommand or is_any
+    return cure.subcommand == call.subcommand or is_any or call.subcommand == failure.detail
 
 
 def _program_match(cure: Cure, call: Call, failure: Failure, job: str, alike: float) -> float:

@@ -87,11 +87,17 @@ def shared_length(one: Sequence[str], other: Sequence[str]) -> int:
     return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
+def is_compound(name: str) -> bool:
+    """Whether a name has several parts, as that of a task in a project: `:core:test`."""
+    return len(_PARTS.split(name)) > 1
+
+
 def is_renamed(old: str, new: str) -> bool:
-    """Whether a name of several parts became another one that has a part of it, and more or fewer parts."""
-    before, after = set(_PARTS.split(old)[::2]), set(_PARTS.split(new)[::2])
-    is_name = not old.startswith("-") and not is_path(old) and len(before) > 1
-    return is_name and len(before) != len(after) and bool({part for part in before & after if len(part) > 2})
+    """Whether a name has all parts of the other and more: `:libs:core:test` for `:core:test`, `shop-api` for `api`."""
+    if old.startswith("-") or is_path(old):
+        return False
+    before, after = ({part for part in re.split(r"[:/.@_-]", name) if part} for name in (old, new))
+    return (before < after or after < before) and any(len(part) > 2 for part in before & after)
 
 
 _PARTS = re.compile(r"([:/.@])")

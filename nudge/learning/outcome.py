@@ -104,7 +104,15 @@ class Outcome:
     @cached_property
     def failure(self) -> Failure | None:
         """Why it failed; None when it did not."""
-        return diagnose(self.printed, self.exit_code, list(self._missing_paths())) if self.printed else None
+        if not self.printed:
+            return None
+        return diagnose(self.printed, self.exit_code, list(self._missing_paths()), set(self._targets()))
+
+    def _targets(self) -> Iterator[str]:
+        """The arguments that name what the calls work on."""
+        for call in self.calls:
+            words = call.words[call.head_length :]
+            yield from (word.casefold() for word in words if len(word) > 2 and not word.startswith("-"))
 
     def _missing_paths(self) -> Iterator[str]:
         """The paths among its words that do not exist, as far as that is known."""

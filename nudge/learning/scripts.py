@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from itertools import islice
 
 from nudge import limits
@@ -35,14 +36,29 @@ def package_scripts(root: str | None, directory: str = "") -> Mapping[str, str]:
 def has_script(cure: Cure, failure: Failure, outcome: Outcome) -> bool:
     """Whether the directory of a cure has the script that is missing, or one of the packages that an option chooses
     from."""
-    if failure.family != "script" or outcome.root is None:
+    root = outcome.root
+    if failure.family != "script" or root is None:
         return True
+    folder = cure.directory
     if cure.kind == FLAG:
-        return not tells_apart(cure.failure, failure) or any(
-            failure.detail in package_scripts(outcome.root, folder) for folder in _folders_of_packages(outcome.root)
-        )
-    scripts = package_scripts(outcome.root, cure.directory)
+        folder = next((word for word in cure.added if os.path.isdir(os.path.join(root, word))), "")
+        if not folder:
+            packages = _folders_of_packages(root)
+            is_told_apart = tells_apart(cure.failure, failure)
+            return not is_told_apart or any(failure.detail in package_scripts(root, one) for one in packages)
+    scripts = package_scripts(root, folder) or _targets(os.path.join(root, folder, "Makefile"))
     return not scripts or failure.detail in scripts
+
+
+_TARGET = re.compile(r"^([\w./-]+):(?!=)", re.MULTILINE)
+
+
+def _targets(makefile: str) -> frozenset[str]:
+    try:
+        with open(makefile, encoding="utf-8", errors="replace") as file:
+            return frozenset(_TARGET.findall(file.read(limits.MAX_MANIFEST_BYTES)))
+    except OSError:
+        return frozenset()
 
 
 def _folders_of_packages(root: str) -> Iterator[str]:

@@ -7,7 +7,6 @@ from collections import defaultdict
 from dataclasses import replace
 
 from nudge.learning.cure import MISSING, PATH, STEP
-from nudge.learning.failures import blank
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,6 +44,6 @@ def _failure_keys(cure: Cure) -> Iterator[tuple[str, ...]]:
     elif cure.kind == PATH:
         yield cure.kind, posixpath.normpath(cure.subject), posixpath.normpath(cure.answer)
     else:
-        yield cure.tool, cure.family, cure.detail, blank(cure.error)
+        yield cure.tool, cure.family, cure.detail, *cure.causes[:1]
         if cure.kind == STEP:
             yield STEP, cure.family, *cure.added

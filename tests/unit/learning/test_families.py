@@ -29,6 +29,7 @@ SENTENCES: tuple[tuple[str, str, str], ...] = (
     ("port", "", "the address [::]:9 is already in use by another process"),
     ("module", "acme/gen/api", "server.go:9:2: package acme/gen/api is not in std (/usr/lib/go/src/acme/gen/api)"),
     ("module", "com.acme.gen", "src/Api.java:3: error: package com.acme.gen does not exist"),
+    ("connection", "", "java.lang.IllegalStateException: Could not find a valid Docker environment."),
     ("locale", "", "notes.txt: hGetContents: invalid argument (cannot decode byte sequence starting from 195)"),
     ("setting", "", "error: please specify a board, or give one with --board"),
     ("setting", "", "fatal: a region must be given"),
