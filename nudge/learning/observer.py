@@ -21,7 +21,7 @@ from nudge.telling.ledger import Line
 from nudge.telling.use import IDENTITY
 from nudge.usecases.app import App, with_loop_turns
 
-_LEARNED_AT_ONCE = 10  # spooled events
+_LEARNED_AT_ONCE = 4  # spooled events; a hook waits for so many at most
 
 Event = Mapping[str, Any]
 

@@ -118,19 +118,19 @@ def keep_runnable(
     hints: Iterable[dict[str, Any]], facts: Sequence[Fact], cwd: str | None, now: float
 ) -> list[dict[str, Any]]:
     """Return the hints that can be run in a directory; `facts` say what fails there, and what to run in its place."""
-    usable = [fact for fact in facts if fact.cure.kind in INVOCATIONS and is_usable(fact, cwd, now)]
-    pairs = ((hint, _command_here(hint, usable, cwd)) for hint in hints)
+    pairs = ((hint, _command_here(hint, facts, cwd, now)) for hint in hints)
     return [{**hint, "value": value} for hint, value in pairs if value is not None or hint["value"] is None]
 
 
-def _command_here(hint: dict[str, Any], facts: Sequence[Fact], cwd: str | None) -> str | None:
+def _command_here(hint: dict[str, Any], facts: Sequence[Fact], cwd: str | None, now: float) -> str | None:
     """Return a hint's command as it works here; None when it does not."""
     value: str | None = hint["value"]
     if value is None or not _is_scanned(hint):
         return value
     is_guess = hint["origin"] == GUESSED
     for fact in facts:
-        if f"{value} ".startswith(f"{fact.subject} "):
+        is_about = fact.cure.kind in INVOCATIONS and f"{value} ".startswith(f"{fact.subject} ")
+        if is_about and is_usable(fact, cwd, now):
             command = command_of(fact.answer)
             is_same_tool = command is not None and command.tool == fact.cure.tool
             return None if is_same_tool or is_guess else value
