@@ -87,7 +87,7 @@ def _module_of(call: Call) -> str:
 
 def has_same_arguments(failed: Call, worked: Call) -> bool:
     """Whether another program was run with the words behind the failing one."""
-    rest, other = _essential(failed.words[1:]), _essential(worked.words[1:])
+    rest, other = _essential(failed.words[len(failed.command.launcher) + 1 :]), _essential(worked.words[1:])
     if not rest or not any(is_target(word) or not word.startswith("-") for word in rest):
         return False
     return other[-len(rest) :] == rest and worked.words != failed.words and not is_looking(worked.command)

@@ -149,6 +149,8 @@ def _is_doubtful(cure: Cure, attempt: Attempt) -> bool:
         return False  # the output itself names it
     if has_failed_tests(attempt.outcome.printed):
         return True
+    if cure.kind == FLAG and any(_is_quoted(word, attempt.outcome.printed) for word in new):
+        return False  # the output names its value
     failed, worked = attempt.call, attempt.worked
     if cure.kind == DIRECTORY or (
         cure.kind == LAUNCHER
@@ -166,6 +168,10 @@ def _is_doubtful(cure: Cure, attempt: Attempt) -> bool:
     if cure.kind == STEP:
         return not _is_named_step(attempt, cure) or sum(bool(step.kind) for step in attempt.steps) > 1
     return not _does_the_same_job(attempt)
+
+
+def _is_quoted(word: str, printed: str) -> bool:
+    return re.search(rf"[`'\"]{re.escape(word)}[`'\"]", printed) is not None
 
 
 _LETTER = re.compile(r"-[A-Za-z]")
@@ -270,7 +276,7 @@ def _launcher(attempt: Attempt) -> Cure | None:
         end = max(worked.command.head_length, worked.head_length)
         return _command_cure(attempt, LAUNCHER, subject, end, added, keeps=True)
     if attempt.family.takes_runner and has_same_arguments(failed, worked):
-        if worked.words[:1] == failed.words[:1]:
+        if failed.tool == worked.tool and not failed.command.is_anonymous:
             return None  # they differ in an option
         end = max(1, len(worked.words) - len(failed.words) + failed.head_length)
         return _command_cure(attempt, LAUNCHER, subject, end, worked.words[:1], keeps=True)
@@ -367,7 +373,7 @@ def _option(attempt: Attempt) -> Cure | None:
     options = [
         at
         for at, word in inserted
-        if _is_option(word) and word not in NOISE and _may_cure(word, failure, is_check=is_check)
+        if _is_option(word) and word not in NOISE and _may_cure(worked.words[at:], failure, is_check=is_check)
     ]
     targets = [at for at, word in inserted if not _is_option(word)]
     if failure.family == "port":
@@ -375,7 +381,7 @@ def _option(attempt: Attempt) -> Cure | None:
     if failure.family == "auth" and targets and not options:
         return _command_cure(attempt, FLAG, _subject(failed), max(targets) + 1, _words_at(worked, targets))
     changed = [] if options else changed_values(failed, worked)
-    if changed and _may_cure(worked.words[changed[0] - 1], failure, is_check=is_check):
+    if changed and _may_cure(worked.words[changed[0] - 1 :], failure, is_check=is_check):
         return _command_cure(attempt, FLAG, _subject(failed), changed[-1] + 1, _words_at(worked, changed))
     if not options or (not attempt.is_of_surroundings and any(word not in NOISE for word in removed)):
         return None
@@ -383,8 +389,16 @@ def _option(attempt: Attempt) -> Cure | None:
         return None  # a step that cures such failures came before
     values = [at for at in targets if at - 1 in options or (at - 2 in options and at - 1 in targets)]
     new = sorted({*options, *values}) if failure.family != "auth" else sorted({*options, *targets})
-    end = max(max(new) + 1, worked.head_length)
-    return _command_cure(attempt, FLAG, _subject(failed), end, _words_at(worked, new))
+    lengths = [len(new), *(at for at in range(len(new) - 1, 0, -1) if new[at] in options)]
+    cures = (_with_options(attempt, new[:length]) for length in lengths)
+    first = next(cures)
+    return first if first.sessions else next((cure for cure in cures if cure.sessions), first)
+
+
+def _with_options(attempt: Attempt, places: Sequence[int]) -> Cure:
+    failed, worked = attempt.call, attempt.worked
+    end = max(places[-1] + 1, worked.head_length)
+    return _command_cure(attempt, FLAG, _subject(failed), end, _words_at(worked, places))
 
 
 def _more_time(attempt: Attempt) -> tuple[str, ...]:
@@ -408,11 +422,15 @@ _HIDING = re.compile(
 """Options with which a program looks at less, or goes on after an error."""
 
 
-def _may_cure(word: str, failure: Failure, *, is_check: bool) -> bool:
-    """Whether an option is more than a choice of what is done, of what is an error, or a wait for what is not up yet.
-    `-n` and `--filter` mean more to programs that check nothing."""
+def _may_cure(words: Sequence[str], failure: Failure, *, is_check: bool) -> bool:
+    """Whether the first of these words, an option, is more than a choice of what is done or of what is an error, or a
+    wait for what is not up yet.
+    `-n` and `--filter` mean more to programs that check nothing, and with a number: in how many processes."""
+    word, is_number = words[0], any(map(str.isdigit, words[1:2]))
     name = word.partition("=")[0]
-    if name in EDITING or (is_check and name in SELECTING and failure.family in ("", "timeout", "resources")):
+    if name in EDITING or (
+        is_check and name in SELECTING and not is_number and failure.family in ("", "timeout", "resources")
+    ):
         return False
     if failure.family == "" and _HIDING.match(word):
         return False

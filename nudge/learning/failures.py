@@ -82,7 +82,10 @@ class Failure:
 
 
 NOTHING = Failure(CHANCE)
-_REMOTE = re.compile(r"(?<![\w(])https?://(?!localhost|127\.|0\.0\.0\.0|\[::1|[\w-]+(?::\d+)?/)")
+_REMOTE = re.compile(
+    r"(?i)\b(?:fetch|download|connect|request|resolv|reach|retriev|network|clon|transfer|timed? ?out)\w*\b[^\n]*"
+    r"https?://(?!localhost|127\.|0\.0\.0\.0|\[::1|[\w-]+(?::\d+)?/)"
+)
 """What fails at another host may work the next time."""
 
 

@@ -336,7 +336,7 @@ FAMILIES: tuple[Family, ...] = (
             r"(?i:not in this registry|unauthori[sz]ed|unauthenticated|forbidden|(?:code|status|http|error|"
             r"returned|got)\W[^\n]{0,20}\b40[13]\b|\b40[13] (?:client|error)|pull "
             r"access denied"
-            r"|denied: |ExpiredToken)",
+            r"|denied: |\": denied|ExpiredToken)",
             r"(?i:active account|AADSTS|login required|authentication failed)",
         ),
         steps=(AUTH, SELECT),
@@ -380,6 +380,7 @@ FAMILIES: tuple[Family, ...] = (
             r"|in this version of)",
             r"(?i:(?:the )?current version is \S+|you are (?:currently )?using|needs? (?:node|python|java|go"
             r"|ruby|rust|xcode)\b|wrong version|(?:not|un)supported (?:\w+ )?(?:version|release))",
+            r"(?i:no version (?:is |was )?(?:set|selected|chosen))",
             r"(?i:Your Ruby version is|The engine \"\w+\" is incompatible|no toolchain|toolchain '.*' is not "
             r"installed)",
             r"(?i:version [^\n]{1,40} (?:is |was )?(?:not installed|required|expected|too)|v?\d+\.\d+\S* (?:is |"
@@ -482,6 +483,7 @@ FAMILIES: tuple[Family, ...] = (
         ),
         steps=(SELECT, GENERATE, INSTALL),
         takes_any_step=True,
+        is_breaking=True,
     ),
     Family(
         "path",
@@ -524,6 +526,8 @@ CHANCE_SIGNS = (
     r"(?i:(?:failed|unable|could not|error)(?: to)? (?:download|fetch|retriev|load metadata)\w*[^\n]{0,60}"
     r"(?:https?://|registry|mirror|index\b|cache\b)|network is unreachable|connection timed out|i/o timeout"
     r"|:timeout\})",
+    r"(?i:acquiring the (?:\w+ )?lock|could not get lock|is (?:currently )?locked by|held by (?:process|another)"
+    r"|another (?:\w+ ){0,3}(?:is|process) (?:already )?(?:running|in progress)|waiting for (?:another|file lock))",
     r"429 Too Many|rate limit|early EOF|RPC failed|unexpected disconnect|Could not resolve host|socket hang up",
 )
 """Signs of a network that failed and may work the next time; a family above counts more."""

@@ -78,7 +78,9 @@ _HARMFUL = re.compile(
     r"|insecure|skip[-_]?tls|StrictHostKeyChecking|SSL_NO|TLS_REJECT_UNAUTHORIZED|PYTHONHTTPSVERIFY|unsafe|sslverify"
     r"|--no-check-cert|GIT_SSL|CURLOPT|check[-_]hostname=false|HUSKY=0|SKIP=|gpgsign|tls[-_]verify=false"
     r"|--(?:no|skip|ignore|disable|without)-[\w-]*(?:check|verif|valid|test|hook|audit|sandbox|auth|ssl|tls|gpg|sign"
-    r"|secur|protect|cert|safe|guard|lock)|-D(?:skip|maven\.test\.skip)|--force(?![\w-])|--no-lock\b"
+    r"|secur|protect|cert|safe|guard|lock)"
+    r"|(?<![a-z])(?:check|verify|validate|tests?|hooks?|audit|sandbox|auth|ssl|tls|gpg|sign|protect|guard|lock)"
+    r"[= ](?:false|off|no|none|0|disabled?)\b|-D(?:skip|maven\.test\.skip)|--force(?![\w-])|--no-lock\b"
 )
 _LOADER_VARIABLES = re.compile(
     r"LD_\w+|DYLD_\w+|PYTHONSTARTUP|PYTHONHOME|BASH_ENV|ENV|PROMPT_COMMAND|GIT_SSH\w*|GIT_CONFIG\w*|GIT_EXEC_PATH|PERL5OPT"

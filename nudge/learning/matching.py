@@ -65,6 +65,8 @@ def _is_about_another(cure: Cure, failure: Failure) -> bool:
         return False
     if cure.family == "connection":
         return True
+    if cure.kind == FLAG and cure.detail in cure.subject.split():
+        return False  # it was typed
     names = {part for part in re.split(r"[^a-z0-9]+", cure.detail.casefold()) if len(part) > 2}
     return bool(names & set(re.split(r"[^a-z0-9]+", cure.answer.casefold())))
 

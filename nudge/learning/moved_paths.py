@@ -73,10 +73,13 @@ def moved_along(old: str, new: str, word: str) -> str:
     before, after, moved = parts.split(old), parts.split(new), parts.split(word)
     kept = shared_length(before[::-1], after[::-1])
     head, rest = before[: len(before) - kept], before[len(before) - kept :]
+    if is_path(old) and not is_path(word):
+        return ""
     if not is_path(old):
         head, rest = [*head, *rest[:2]], rest[2:]  # that nothing else moved cannot be seen, so its own part must stay
         after = [*after[: len(after) - kept], *head[-2:], *rest]
-    if word == old or not kept or moved[: len(head)] != head:
+    is_same_folder = moved[: len(head)] == head if head or len(rest) == 1 else moved[:1] == rest[:1]
+    if word == old or not kept or not is_same_folder:
         return ""
     return "".join((*after[: len(after) - len(rest)], *moved[len(head) :]))
 

@@ -109,8 +109,9 @@ class Outcome:
         return diagnose(self.printed, self.exit_code, list(self._missing_paths()), set(self._targets()))
 
     def _targets(self) -> Iterator[str]:
-        """The arguments that name what the calls work on."""
+        """The names of the programs, and the arguments that name what the calls work on."""
         for call in self.calls:
+            yield from {call.tool.casefold(), posixpath.basename(call.command.program).casefold()}
             words = call.words[call.head_length :]
             yield from (word.casefold() for word in words if len(word) > 2 and not word.startswith("-"))
 

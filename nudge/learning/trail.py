@@ -143,6 +143,8 @@ class Trail:
         if failure.nature == CHANCE or REDACTED in outcome.line:
             return
         calls = tuple(call for call in about(outcome, failure) if not self.is_own_code(call, outcome, failure))
+        if failure.family == "timeout":
+            calls = tuple(call for call in calls if not is_looking(call.command))  # it may only have waited
         if self._started and failure.family in ("connection", ""):
             return  # what the session started just now is not up yet
         if calls:

@@ -30,6 +30,7 @@ SENTENCES: tuple[tuple[str, str, str], ...] = (
     ("module", "acme/gen/api", "server.go:9:2: package acme/gen/api is not in std (/usr/lib/go/src/acme/gen/api)"),
     ("module", "com.acme.gen", "src/Api.java:3: error: package com.acme.gen does not exist"),
     ("connection", "", "java.lang.IllegalStateException: Could not find a valid Docker environment."),
+    ("version", "", "No version is set for command terraform"),
     ("locale", "", "notes.txt: hGetContents: invalid argument (cannot decode byte sequence starting from 195)"),
     ("setting", "", "error: please specify a board, or give one with --board"),
     ("setting", "", "fatal: a region must be given"),
@@ -166,6 +167,7 @@ OF_CHANCE = (
     "curl: (56) Recv failure: Connection reset by peer",
     "Temporary failure in name resolution",
     "429 Too Many Requests",
+    "Error: Error acquiring the state lock",
     "error: unable to download 'https://mirror.example/nar/1l.xz': HTTP error 502",
     "could not fetch the record of pier from the registry: i/o timeout",
 )
