@@ -53,7 +53,7 @@ e2e: $(INSTALLED_DEV) ## Real clients against a real server
 	$(BIN)/python -m tests.e2e
 
 handshake: $(INSTALLED_DEV) ## Write what the MCP SDK answers to a handshake into the package's data, after a change of tools
-	$(BIN)/python -c 'from nudge.server.mcp_sdk import write_handshake; write_handshake()'
+	$(BIN)/python -c 'from nudge.interfaces.mcp_sdk import write_handshake; write_handshake()'
 
 lock: $(BIN)/python ## Renew requirements-dev.lock, the versions that the development environment has
 	@$(PIP) uv

@@ -137,8 +137,8 @@ def _run_plain(verb: str, values: dict[str, Any]) -> int:
 
 
 def _run_serve(values: dict[str, Any]) -> int:
-    from nudge.errors import NudgeError
-    from nudge.server import role
+    from nudge.core.errors import NudgeError
+    from nudge.process import role
 
     try:
         return role.serve(role.ServeOptions(**values))
@@ -150,7 +150,7 @@ def _run_serve(values: dict[str, Any]) -> int:
 
 def _run_hint_verb(verb: str, as_json: bool, values: dict[str, Any]) -> int:
     from nudge.cli import output, plain
-    from nudge.errors import NudgeError
+    from nudge.core.errors import NudgeError
 
     runs: dict[str, Callable[..., int]] = {"get": plain.get, "set": plain.set_hint, "bump": plain.bump}
     invocation = plain.Invocation(as_json=as_json)

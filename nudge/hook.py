@@ -11,14 +11,16 @@ import os
 import sys
 import time
 
-from nudge import __version__, limits, paths, switches, thin_json
+from nudge import __version__
 from nudge.clients import registry
-from nudge.context import resolve
-from nudge.errors import Invalid, NudgeError, RemoteError, SettingInvalid, StorageFailed, Unavailable
+from nudge.core import limits, paths, thin_json
+from nudge.core.context import resolve
+from nudge.core.errors import Invalid, NudgeError, RemoteError, SettingInvalid, StorageFailed, Unavailable
 from nudge.history.extract import cut_unclosed_block, event_paths, extract, is_complete, locate
-from nudge.ipc import endpoint
-from nudge.ipc.client import Request, exchange
-from nudge.ipc.connection import Connection, ConnectionLost
+from nudge.process import endpoint
+from nudge.process.client import Request, exchange
+from nudge.process.connection import Connection, ConnectionLost
+from nudge.settings import switches
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from typing import Any, BinaryIO, NoReturn
 
     from nudge.clients.client import AgentClient
-    from nudge.context import Context
+    from nudge.core.context import Context
 
 DONE, FAILED, BROKEN = 0, 1, 2
 
@@ -163,7 +165,7 @@ def _record(client: AgentClient, payload: dict[str, Any], environ: Mapping[str, 
 
 
 def _fail(message: str) -> int:
-    from nudge import streams  # late: most events are recorded
+    from nudge.core import streams  # late: most events are recorded
 
     streams.note(f"nudge record: {' '.join(message.split())}")
     return FAILED
@@ -302,16 +304,16 @@ class _Recording:
     def _start_server_if_needed(self) -> None:
         """Start a server if events wait in the spool and none runs, or if the running one is older than this code."""
         try:
-            from nudge import locks
+            from nudge.core import locks
             from nudge.storage import spool
 
             is_free = locks.is_free(os.path.join(self._directory, paths.LOCK))
             older = None if is_free else endpoint.read_older(self._directory)
             if older is not None or (is_free and spool.pending(self._directory)):
-                from nudge import config
+                from nudge.settings import config
 
                 if config.load(self._environ).autostart:
-                    from nudge.ipc import spawn
+                    from nudge.process import spawn
 
                     if older is None:
                         for_new = config.for_new_session(self._environ, of_command=False)

@@ -11,12 +11,13 @@ from __future__ import annotations
 import os
 import sys
 
-from nudge import limits, paths, switches, thin_json
-from nudge.context import resolve
-from nudge.ipc import endpoint
-from nudge.ipc.client import Request, exchange
-from nudge.ipc.connection import Connection
-from nudge.thin_json import text_of
+from nudge.core import limits, paths, thin_json
+from nudge.core.context import resolve
+from nudge.core.thin_json import text_of
+from nudge.process import endpoint
+from nudge.process.client import Request, exchange
+from nudge.process.connection import Connection
+from nudge.settings import switches
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

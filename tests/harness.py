@@ -22,10 +22,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO, Any
 
-from nudge import config, locks, paths
-from nudge.ipc import endpoint
-from nudge.ipc.endpoint import Endpoint
-from nudge.setting_table import SERVER, SETTINGS
+from nudge.core import locks, paths
+from nudge.process import endpoint
+from nudge.process.endpoint import Endpoint
+from nudge.settings import config
+from nudge.settings.table import SERVER, SETTINGS
 from tests.processes import started_in
 
 NUDGE = [sys.executable, "-P", "-m", "nudge"]

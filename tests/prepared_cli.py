@@ -31,7 +31,7 @@ def import_commands() -> None:
     for module in pkgutil.walk_packages(nudge.__path__, "nudge."):
         if not module.name.startswith(_NOT_IMPORTED):
             importlib.import_module(module.name)
-    for name in ("nudge.server.primary", "nudge.server.role", "nudge.__main__"):
+    for name in ("nudge.process.primary", "nudge.process.role", "nudge.__main__"):
         importlib.import_module(name)
     gc.collect()
     gc.freeze()

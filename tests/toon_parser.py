@@ -1,4 +1,4 @@
-"""The reverse of `nudge.memories.note.dump_toon`."""
+"""The reverse of `nudge.notes.note.dump_toon`."""
 
 from __future__ import annotations
 

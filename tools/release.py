@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from nudge import __version__
-from nudge.repos import normalize_repo
+from nudge.core.repos import normalize_repo
 
 ROOT = Path(__file__).resolve().parent.parent
 DIST = ROOT / "dist"

@@ -23,19 +23,13 @@ from nudge.cli.output import EXIT_INTERRUPTED, EXIT_OK, Usage
 from nudge.cli.params import GLOBAL_SECTION, PORT, Option
 from nudge.cli.plain import Invocation
 from nudge.cli.verbs import GROUPS, Verb, all_verbs, find_verb, first_verbs, register, shown_verbs
-from nudge.errors import Invalid, NudgeError
+from nudge.core.errors import Invalid, NudgeError
 
 _NEGATIVE_NUMBER = re.compile(r"-\d+\Z|-\d*\.\d+\Z")
 _SETTINGS = {"help_option_names": ["-h", "--help"], "allow_extra_args": True, "max_content_width": 110}
 
 
 _COMMANDS: dict[str, VerbCommand] = {}  # filled by the modules of verbs as they are imported
-
-
-def _entry(name: str) -> Verb:
-    entry = find_verb(name)
-    assert entry is not None, name
-    return entry
 
 
 def load_command(entry: Verb) -> VerbCommand:
@@ -111,24 +105,24 @@ def _show_help(ctx: click.Context, _: click.Parameter, value: bool) -> None:
 def verb(
     name: str,
     *examples: str,
-    group: str | None = None,
-    summary: str = "",
+    group: str,
+    summary: str,
     operations: tuple[str, ...] = (),
+    aliases: tuple[str, ...] = (),
     unlisted: tuple[str, ...] = (),
+    hidden: bool = False,
 ) -> Callable[[Callable[..., int]], VerbCommand]:
-    """Make a function the command of a verb. It gets the `Invocation` first, then its parameters. A verb of a room is
-    registered here, with its group, its summary and its operations; the others are in the table.
-
-    The help is the summary, then the docstring."""
+    """Make a function the command of a verb, and register the verb. It gets the `Invocation` first, then its
+    parameters. The help is the summary, then the docstring."""
 
     def decorate(function: Callable[..., int]) -> VerbCommand:
-        if group is not None:
-            register(Verb(name, group, function.__module__, summary, *operations, unlisted=unlisted))
-        entry = _entry(name)
-        sentence = entry.summary[0].upper() + entry.summary[1:] + "."
+        named = {"aliases": aliases, "unlisted": unlisted}
+        entry = Verb(name, group, function.__module__, summary, *operations, hidden=hidden, **named)
+        register(entry)
+        sentence = _sentence(summary)
         help = f"{sentence}\n\n{cleandoc(function.__doc__)}" if function.__doc__ else sentence
         command = click.command(
-            entry.word, cls=VerbCommand, help=help, examples=examples, hidden=entry.hidden, context_settings=_SETTINGS
+            entry.word, cls=VerbCommand, help=help, examples=examples, hidden=hidden, context_settings=_SETTINGS
         )
         _COMMANDS[name] = command(click.pass_obj(function))
         return _COMMANDS[name]
@@ -136,17 +130,26 @@ def verb(
     return decorate
 
 
-def verb_group(name: str, help: str, *examples: str, alone: str | None = None) -> None:
-    """Make the command of a verb that has verbs of its own in the table. Without one of them, it runs the verb that
+def verb_group(
+    name: str,
+    module: str,
+    help: str,
+    *examples: str,
+    group: str,
+    summary: str,
+    unlisted: tuple[str, ...] = (),
+    alone: str | None = None,
+) -> None:
+    """Register a verb that has verbs of its own, and make its command. Without one of them, it runs the verb that
     `alone` names, or shows its help."""
-    summary = _entry(name).summary
+    register(Verb(name, group, module, summary, unlisted=unlisted))
     _COMMANDS[name] = CommandGroup(
-        name,
-        help=f"{summary[0].upper()}{summary[1:]}.\n\n{help}",
-        examples=examples,
-        context_settings=_SETTINGS,
-        alone=alone,
+        name, help=f"{_sentence(summary)}\n\n{help}", examples=examples, context_settings=_SETTINGS, alone=alone
     )
+
+
+def _sentence(summary: str) -> str:
+    return f"{summary[0].upper()}{summary[1:]}."
 
 
 def _global_options() -> list[click.Parameter]:
@@ -191,7 +194,7 @@ def _global_options() -> list[click.Parameter]:
 
 
 class VerbGroup(click.Group):
-    """The verbs of the table below one verb, or below the program. Imports the module of a verb when it is run."""
+    """The verbs below one verb, or below the program. Imports the module of a verb when it is run."""
 
     path = ""
 
@@ -219,7 +222,7 @@ class VerbGroup(click.Group):
         return entry.word, load_command(entry), _help_words(entry, rest) if help_wanted else rest
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
-        """Offer the verbs of the table without importing their modules."""
+        """Offer the verbs by name."""
         from click.shell_completion import CompletionItem
 
         if (ctx.obj.verb or "") != self.path:  # an unknown one
@@ -246,7 +249,7 @@ class CommandGroup(VerbCommand, VerbGroup):
     def __init__(self, path: str, alone: str | None = None, **kwargs: Any) -> None:
         self.path, self.alone = path, alone
         super().__init__(
-            _entry(path).word,
+            path.rpartition(" ")[2],
             invoke_without_command=True,
             callback=_run_group,
             subcommand_metavar="COMMAND",
@@ -343,7 +346,9 @@ def _run_group(ctx: click.Context) -> int:
     if ctx.command.alone is None:
         output.print_line(ctx.get_help())
         return EXIT_OK
-    return int(ctx.invoke(load_command(_entry(f"{ctx.command.path} {ctx.command.alone}"))))
+    alone = find_verb(ctx.command.path, ctx.command.alone)
+    assert alone is not None
+    return int(ctx.invoke(load_command(alone)))
 
 
 # What other tools, and the documents that this one comes from, call a group or a verb.

@@ -21,14 +21,14 @@ from click.shell_completion import (
     split_arg_string,
 )
 
-from nudge import context
 from nudge.cli import output, plain
 from nudge.cli.output import EXIT_OK
 from nudge.cli.plain import Invocation
-from nudge.text import is_all_visible
+from nudge.core import context
+from nudge.core.text import is_all_visible
 
 if TYPE_CHECKING:
-    from nudge.ipc.client import Client
+    from nudge.process.client import Client
 
 COMPLETE_VARIABLE = "_NUDGE_COMPLETE"
 _SESSIONS_OFFERED = 20

@@ -14,7 +14,7 @@ from nudge.cli import app, completion, output
 from nudge.cli.app import Root, verb
 from nudge.cli.output import EXIT_OK, Usage
 from nudge.cli.plain import Invocation
-from nudge.cli.verbs import GROUPS, Verb, find_verb, shown_verbs
+from nudge.cli.verbs import GROUPS, SERVER, Verb, find_verb, shown_verbs
 
 _EXIT_STATUS = (
     ("0", "Success."),
@@ -58,7 +58,15 @@ _verb_argument = click.argument(
 )
 
 
-@verb("man", "nudge man", "nudge man get", "nudge man note store", "nudge man | man -l -")
+@verb(
+    "man",
+    "nudge man",
+    "nudge man get",
+    "nudge man note store",
+    "nudge man | man -l -",
+    group=SERVER,
+    summary="print the manual page of nudge, or of one command",
+)
 @_verb_argument
 def man(invocation: Invocation, words: tuple[str, ...]) -> int:
     """Prints text on a terminal, and a man page (roff) into a pipe."""
@@ -71,7 +79,15 @@ def man(invocation: Invocation, words: tuple[str, ...]) -> int:
     return EXIT_OK
 
 
-@verb("help", "nudge help", "nudge help all", "nudge help get", "nudge help note store")
+@verb(
+    "help",
+    "nudge help",
+    "nudge help all",
+    "nudge help get",
+    "nudge help note store",
+    group=SERVER,
+    summary="show the help of nudge, of one command, or list all",
+)
 @_verb_argument
 def help_command(invocation: Invocation, words: tuple[str, ...]) -> int:
     """The same as `nudge COMMAND --help`. `nudge help all` lists every command by group."""
@@ -85,7 +101,13 @@ def help_command(invocation: Invocation, words: tuple[str, ...]) -> int:
     return app.main([*_find(words).name.split(), "--help"])
 
 
-@verb("version", "nudge version")
+@verb(
+    "version",
+    "nudge version",
+    group=SERVER,
+    summary="print the version",
+    hidden=True,
+)
 def version(invocation: Invocation) -> int:
     invocation.console.result({"version": __version__}, [f"nudge {__version__}"])
     return EXIT_OK
@@ -96,6 +118,8 @@ def version(invocation: Invocation) -> int:
     "source <(nudge completion bash)",
     "nudge completion zsh > ~/.zfunc/_nudge",
     "nudge completion fish > ~/.config/fish/completions/nudge.fish",
+    group=SERVER,
+    summary="print the completion script for a shell",
 )
 @click.argument("shell", metavar="SHELL", type=click.Choice(["bash", "zsh", "fish"]), help="bash, zsh or fish.")
 def completion_script(invocation: Invocation, shell: str) -> int:

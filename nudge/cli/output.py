@@ -9,18 +9,18 @@ import os
 import sys
 import time
 
-from nudge import streams
-from nudge.clock import last_time
-from nudge.context import describe_scope
-from nudge.errors import Invalid, SettingInvalid
-from nudge.text import escape
+from nudge.core import streams
+from nudge.core.clock import last_time
+from nudge.core.context import describe_scope
+from nudge.core.errors import Invalid, SettingInvalid
+from nudge.core.text import escape
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any, TextIO
 
-    from nudge.errors import NudgeError
+    from nudge.core.errors import NudgeError
 
 EXIT_OK = 0
 EXIT_NOT_FOUND = 1
@@ -235,7 +235,7 @@ def _unused_settings(error: NudgeError) -> list[str]:
     variable = {"E_SECRET_REJECTED": "NUDGE_SECRET_GUARD", "E_QUOTA": "NUDGE_MAX_HINTS"}.get(error.reason)
     if variable is None or variable not in os.environ:
         return []
-    from nudge import config
+    from nudge.settings import config
 
     try:
         differences = config.differences(os.environ)

@@ -11,12 +11,12 @@ from typing import Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from nudge import context, limits
 from nudge.cli import completion, plain
 from nudge.cli.output import Usage
-from nudge.clock import iso
-from nudge.errors import Invalid
-from nudge.repos import normalize_repo
+from nudge.core import context, limits
+from nudge.core.clock import iso
+from nudge.core.errors import Invalid
+from nudge.core.repos import normalize_repo
 
 F = TypeVar("F", bound=Callable[..., Any])
 

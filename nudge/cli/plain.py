@@ -10,20 +10,20 @@ import os
 import sys
 import time
 
-from nudge import context, limits
 from nudge.cli import output
 from nudge.cli.output import EXIT_OK, Console, Styler, Usage
-from nudge.clock import ago
-from nudge.errors import Invalid
-from nudge.paths import expand_home
-from nudge.text import escape
+from nudge.core import context, limits
+from nudge.core.clock import ago
+from nudge.core.errors import Invalid
+from nudge.core.paths import expand_home
+from nudge.core.text import escape
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any, BinaryIO
 
-    from nudge.ipc.client import Client
+    from nudge.process.client import Client
 
 VALUE_TYPES = ("string", "command", "path", "template", "json")
 TEMPLATE_FORMATS = ("mustache", "handlebars", "jinja", "interpolate")
@@ -52,8 +52,8 @@ class Invocation:
 
     def client(self, env: Iterable[tuple[str, str]] = ()) -> Client:
         """Return a client that may start a server. `env` overrides the environment that a scope can ask about."""
-        from nudge import config
-        from nudge.ipc.client import Client
+        from nudge.process.client import Client
+        from nudge.settings import config
 
         return Client(env={**os.environ, **dict(env)}, port=self.port, autostart=config.load().autostart)
 
@@ -64,7 +64,7 @@ class Invocation:
     def observer(self, context: Mapping[str, Any] | None = None) -> Client:
         """Return a client that starts nothing. It reads no settings: a broken config must not hide the server.
         `context`: where the caller is, in each call."""
-        from nudge.ipc.client import Client
+        from nudge.process.client import Client
 
         return Client(port=self.port, autostart=False, context=context)
 
@@ -97,7 +97,7 @@ def parse_list(text: str) -> list[str]:
 def parse_json(content: bytes) -> Any:
     """Parse JSON by the rules of the server (no repeated keys, no NaN). Raise ValueError with the rule that is
     broken."""
-    from nudge.strict_json import JsonError, decode_file
+    from nudge.core.strict_json import JsonError, decode_file
 
     try:
         return decode_file(content)
@@ -341,7 +341,7 @@ def set_hint(invocation: Invocation, component: str, key: str, value: str, **opt
 def _set_lines(
     styler: Styler, component: str, key: str, result: dict[str, Any], *, is_default_repo: bool
 ) -> Iterator[str]:
-    from nudge import config
+    from nudge.settings import config
 
     hint, note = result["hint"], result.get("note")  # the note is there when the server has no change log
     kept = config.load_or_default()[0].describe_lifetime(hint.get("meta", {})) if note is None else note[len("kept ") :]

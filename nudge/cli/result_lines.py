@@ -8,14 +8,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from nudge import limits
 from nudge.cli import output
 from nudge.cli.output import Console, Styler
 from nudge.cli.params import KINDS
-from nudge.clock import ago
-from nudge.context import NO_CONTEXT, Context, is_below, is_project, resolve
-from nudge.ipc.client import Client
-from nudge.text import escape, format_size, format_span
+from nudge.core import limits
+from nudge.core.clock import ago
+from nudge.core.context import NO_CONTEXT, Context, is_below, is_project, resolve
+from nudge.core.text import escape, format_size, format_span
+from nudge.process.client import Client
 
 Note = dict[str, Any]
 Observation = dict[str, Any]

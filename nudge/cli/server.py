@@ -7,26 +7,28 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from nudge import config, limits, locks, paths
-from nudge import switches as switch
 from nudge.cli import output, params
 from nudge.cli.app import verb
 from nudge.cli.output import EXIT_NO_SERVER, EXIT_OK, EXIT_REFUSED, Console, Styler
 from nudge.cli.params import FunctionType, option
 from nudge.cli.plain import Invocation
 from nudge.cli.prompts import ask, can_ask, yes_option
-from nudge.clock import poll_until
-from nudge.context import resolve
-from nudge.errors import NudgeError, SettingInvalid, Unavailable, WrongPort
-from nudge.ipc import endpoint
-from nudge.ipc.client import Client
-from nudge.ipc.endpoint import Endpoint
-from nudge.setting_table import HOOK, SETTINGS, Setting
-from nudge.text import escape, format_size, format_span
+from nudge.cli.verbs import SERVER
+from nudge.core import limits, locks, paths
+from nudge.core.clock import poll_until
+from nudge.core.context import resolve
+from nudge.core.errors import NudgeError, SettingInvalid, Unavailable, WrongPort
+from nudge.core.text import escape, format_size, format_span
+from nudge.process import endpoint
+from nudge.process.client import Client
+from nudge.process.endpoint import Endpoint
+from nudge.settings import config
+from nudge.settings import switches as switch
+from nudge.settings.table import HOOK, SETTINGS, Setting
 
 if TYPE_CHECKING:
     from nudge.doctor import Finding
-    from nudge.usecases.session import EndedHints
+    from nudge.hints.lifetime import EndedHints
 
 Status = dict[str, Any]
 
@@ -59,7 +61,14 @@ def _setting_option(setting: Setting) -> Callable[[Any], Any]:
     return option(setting.flag, setting.name, type=FunctionType("setting", check), metavar=unit, help=help, **section)
 
 
-@verb("serve", "nudge serve", "nudge serve --http-only --port 9000", "claude mcp add nudge -- nudge serve")
+@verb(
+    "serve",
+    "nudge serve",
+    "nudge serve --http-only --port 9000",
+    "claude mcp add nudge -- nudge serve",
+    group=SERVER,
+    summary="serve MCP on stdio, and HTTP",
+)
 @option("--http-only", "--http", is_flag=True, help="Serve only HTTP, until Ctrl-C.")
 @option("--daemon", is_flag=True, help="Start a server in the background, and return when it answers.")
 @option("--detach", is_flag=True, help="Be such a server, in the foreground: end when no client needs it.")
@@ -71,7 +80,7 @@ def _setting_option(setting: Setting) -> Callable[[Any], Any]:
 def serve(invocation: Invocation, **flags: Any) -> int:
     """Clients run this as their MCP server. The first one on the machine holds the data and also serves HTTP; the
     others forward their calls to it."""
-    from nudge.server import role
+    from nudge.process import role
 
     return role.serve(role.ServeOptions(port=invocation.port, **flags))
 
@@ -84,7 +93,14 @@ _STATUS_FIELDS = (
 )
 
 
-@verb("status", "nudge status", "nudge status --json")
+@verb(
+    "status",
+    "nudge status",
+    "nudge status --json",
+    group=SERVER,
+    summary="show the running server and its state",
+    operations=("nudge.status",),
+)
 def status(invocation: Invocation) -> int:
     """Prints pid, version, session, connected clients, hints, history and whether recording is on here. Exit code 4
     when no server is running."""
@@ -98,7 +114,7 @@ def status(invocation: Invocation) -> int:
         lines = _status_lines(console.styler, {**answer, **shown})
         console.result({**answer, "recording": off is None, "differences": differences}, lines)
         return EXIT_OK
-    from nudge.usecases import session
+    from nudge.hints import lifetime as session
 
     spool = session.spool_counts(paths.runtime_dir())
     if console.as_json:
@@ -156,7 +172,7 @@ def _ask_status(client: Client) -> Status | None:
 
 
 def _not_answering(pid: int) -> Unavailable:
-    from nudge.ipc import holder
+    from nudge.process import server_process as holder
 
     if holder.is_suspended(pid):
         return Unavailable(
@@ -279,7 +295,15 @@ _FORMATTERS: dict[str, Callable[[Status], str]] = {
 # stop
 
 
-@verb("stop", "nudge stop", "nudge stop --forget", "nudge stop --force")
+@verb(
+    "stop",
+    "nudge stop",
+    "nudge stop --forget",
+    "nudge stop --force",
+    group=SERVER,
+    summary="stop the server; hints are kept for the session",
+    operations=("nudge.stop",),
+)
 @option("--force", is_flag=True, help="Also stop a server that runs inside a client; kill one that does not answer.")
 @option(
     "--forget",
@@ -357,7 +381,7 @@ def _forget_session() -> EndedHints | None:
     directory = paths.runtime_dir()
     if not os.path.lexists(os.path.join(directory, paths.CHANGE_LOG)):
         return None
-    from nudge.usecases import session
+    from nudge.hints import lifetime as session
 
     return session.forget(directory, config.load_or_default()[0])
 
@@ -386,7 +410,7 @@ def _is_hanging(error: Unavailable, published: Endpoint) -> bool:
 
 
 def _kill(console: Console, client: Client, published: Endpoint, *, forget: bool) -> int:
-    from nudge.ipc import holder
+    from nudge.process import server_process as holder
 
     directory = paths.runtime_dir()
     holder.kill(directory, published)
@@ -407,7 +431,13 @@ def _kill(console: Console, client: Client, published: Endpoint, *, forget: bool
 _TOKEN_TIMEOUT = 2.0  # seconds in which a server notices that its token is gone
 
 
-@verb("token", "nudge token", 'curl -H "Authorization: Bearer $(nudge token)" ...')
+@verb(
+    "token",
+    "nudge token",
+    'curl -H "Authorization: Bearer $(nudge token)" ...',
+    group=SERVER,
+    summary="print the bearer token for HTTP requests",
+)
 def token(invocation: Invocation) -> int:
     """Send it in the header `Authorization: Bearer TOKEN`. Starts a server if none is running: only a running one
     accepts the token."""
@@ -425,7 +455,14 @@ def token(invocation: Invocation) -> int:
 _LEVEL_STYLES = {"ok": "green", "warn": "yellow", "fail": "red", "fixed": "cyan"}
 
 
-@verb("doctor", "nudge doctor", "nudge doctor --fix", "nudge doctor --json")
+@verb(
+    "doctor",
+    "nudge doctor",
+    "nudge doctor --fix",
+    "nudge doctor --json",
+    group=SERVER,
+    summary="check the installation, and show how to fix it",
+)
 @option(
     "--fix",
     is_flag=True,

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import os
 
-from nudge import paths
-from nudge import switches as switch
 from nudge.cli.app import verb
 from nudge.cli.output import EXIT_OK
 from nudge.cli.params import option
 from nudge.cli.plain import Invocation
-from nudge.context import project_name, resolve
-from nudge.errors import Invalid
-from nudge.text import escape
+from nudge.cli.verbs import HISTORY
+from nudge.core import paths
+from nudge.core.context import project_name, resolve
+from nudge.core.errors import Invalid
+from nudge.core.text import escape
+from nudge.settings import switches as switch
 
 
-@verb("off", "nudge off", "nudge off --all", "NUDGE_OFF=1 claude")
+@verb(
+    "off",
+    "nudge off",
+    "nudge off --all",
+    "NUDGE_OFF=1 claude",
+    group=HISTORY,
+    summary="turn off recording and telling in this repo",
+)
 @option("--all", "everywhere", is_flag=True, help="Turn it off in all repos.")
 def off(invocation: Invocation, everywhere: bool) -> int:
     """Hooks record nothing and agents are told nothing until `nudge on`. Set NUDGE_OFF=1 to turn it off for one run."""
@@ -31,7 +39,13 @@ def off(invocation: Invocation, everywhere: bool) -> int:
     return EXIT_OK
 
 
-@verb("on", "nudge on", "nudge on --all")
+@verb(
+    "on",
+    "nudge on",
+    "nudge on --all",
+    group=HISTORY,
+    summary="turn on recording and telling in this repo",
+)
 @option(
     "--all",
     "everywhere",

@@ -14,16 +14,17 @@ from typing import Any, BinaryIO
 
 import click
 
-from nudge import context, files, limits, paths, transfer_files
 from nudge.cli import completion, output, params, plain
 from nudge.cli.app import verb
 from nudge.cli.output import EXIT_OK, EXIT_REFUSED, Styler, Usage
 from nudge.cli.params import dry_run_option, namespace_option, note_fields, option
 from nudge.cli.plain import Invocation
 from nudge.cli.prompts import ask, can_ask, progress, waiting, yes_option
-from nudge.errors import INVALID_REQUEST, PARSE_ERROR, Invalid, NotFound, NudgeError, StorageFailed
-from nudge.text import escape
-from nudge.usecases.visibility import visible_here
+from nudge.cli.verbs import HINTS, NOTES
+from nudge.core import context, files, limits, paths, transfer_files
+from nudge.core.errors import INVALID_REQUEST, PARSE_ERROR, Invalid, NotFound, NudgeError, StorageFailed
+from nudge.core.text import escape
+from nudge.core.visibility import visible_here
 
 FORMATS = ("claude", "chatgpt", "slack")
 _OUTCOMES = ("created", "updated", "unchanged", "expired", "forgotten", "conflicts", "refused", "links", "invalid")
@@ -165,6 +166,12 @@ def _call_from_here(invocation: Invocation) -> Callable[[str, Mapping[str, Any]]
     "nudge export -o hints.json --component http-proxy",
     "nudge export --reveal",
     "nudge export --all > history.jsonl",
+    group=HINTS,
+    summary="write hints as JSON (--all: the history)",
+    operations=(
+        "nudge.export",
+        "nudge.export_all",
+    ),
 )
 @option("--format", type=click.Choice(["json"]), default="json", help="The only format (default: json).")
 @_output_option
@@ -234,6 +241,9 @@ def _export_history(invocation: Invocation, target: str | None) -> int:
     "nudge import ./hints.json --mode skip",
     "cat hints.json | nudge import -",
     "nudge import --previous",
+    group=HINTS,
+    summary="read hints from JSON",
+    operations=("nudge.import",),
 )
 @click.argument(
     "file", metavar="[FILE]", required=False, type=click.Path(), help="A file that nudge export wrote; - is stdin."
@@ -304,7 +314,14 @@ def _hint_import_lines(styler: Styler, result: dict[str, Any]) -> Iterator[str]:
 # Notes
 
 
-@verb("note export", "nudge note export > notes.json", "nudge note export -o notes.json --repo .")
+@verb(
+    "note export",
+    "nudge note export > notes.json",
+    "nudge note export -o notes.json --repo .",
+    group=NOTES,
+    summary="write notes and links as JSON",
+    operations=("nudge.memory_export",),
+)
 @_output_option
 @namespace_option()
 def export_notes(invocation: Invocation, target: str | None, namespace: str | None) -> int:
@@ -329,6 +346,9 @@ def export_notes(invocation: Invocation, target: str | None, namespace: str | No
     "nudge note import notes.json",
     "nudge note import notes.json --dry-run",
     "nudge note import < notes.json",
+    group=NOTES,
+    summary="read notes and links from JSON",
+    operations=("nudge.memory_import",),
 )
 @click.argument(
     "file",
@@ -393,6 +413,9 @@ def _note_counts(result: Mapping[str, Any]) -> str:
     "note sync",
     "nudge note sync ~/backup/nudge.db --dry-run",
     "nudge note sync /media/stick/nudge.db --direction push",
+    group=NOTES,
+    summary="exchange notes with another database",
+    operations=("nudge.memory_sync",),
 )
 @click.argument("file", metavar="FILE", type=click.Path(), help="The other database: a nudge.db file.")
 @option(
@@ -429,6 +452,9 @@ def _row_name(error: Mapping[str, Any]) -> str:
     "nudge note mine --format claude conversations.json",
     "nudge note mine --format slack ~/Downloads/slack-export --repo team",
     "nudge note mine --format chatgpt export/ --dry-run",
+    group=NOTES,
+    summary="make notes from exported chats",
+    operations=("nudge.memory_import",),
 )
 @click.argument(
     "path", metavar="PATH", type=click.Path(), help="The exported file, or the directory it was unpacked to."
@@ -439,7 +465,7 @@ def _row_name(error: Mapping[str, Any]) -> str:
 def mine_notes(invocation: Invocation, path: str, form: str, namespace: str | None, dry_run: bool) -> int:
     """Each conversation becomes a note; in Slack, each day of a channel. The same export can be mined again: no note is
     made twice. Prints the number of conversations and notes."""
-    from nudge.usecases.note_import import mine_export
+    from nudge.notes.chat_import import mine_export
 
     console, source = invocation.console, plain.existing_path(path, f"name an export of {form}")
     with progress(console, "mining notes", None) as advance:

@@ -8,10 +8,8 @@ from typing import Any
 
 import click
 
-from nudge import config, limits, locks, paths
 from nudge.cli import completion, output, params, plain, result_lines
 from nudge.cli.app import verb, verb_group
-from nudge.cli.history import find_session
 from nudge.cli.output import EXIT_NOT_FOUND, EXIT_OK, EXIT_REFUSED, Console, Styler, Usage
 from nudge.cli.params import (
     DAYS,
@@ -31,7 +29,11 @@ from nudge.cli.params import (
 from nudge.cli.plain import Invocation
 from nudge.cli.prompts import ask, yes_option
 from nudge.cli.result_lines import Note, age_text, note_name, tier_text, title_of
-from nudge.text import escape, format_size
+from nudge.cli.verbs import HISTORY, NOTES
+from nudge.core import limits, locks, paths
+from nudge.core.text import escape, format_size
+from nudge.history.cli import find_session
+from nudge.settings import config
 
 # Notes: forget, consolidate, gc
 
@@ -40,6 +42,9 @@ from nudge.text import escape, format_size
     "note forget",
     "nudge note forget --repo my-app --pattern 'old stuff' --tier short",
     "nudge note forget --tags scratch --until 30d --dry-run",
+    group=NOTES,
+    summary="move notes to the archive",
+    operations=("nudge.memory_forget",),
 )
 @option("--pattern", metavar="WORDS", help="Only notes with all of these words.")
 @filter_options
@@ -84,6 +89,9 @@ def _forget_lines(console: Console, result: Mapping[str, Any]) -> Iterator[str]:
     "note consolidate",
     'nudge note consolidate m1 m2 m3 -T "Auth" -s "JWT with refresh tokens"',
     'nudge note consolidate m1,m2 -T "Auth" -s - --tier long < summary.txt',
+    group=NOTES,
+    summary="replace notes with one summary",
+    operations=("nudge.memory_consolidate",),
 )
 @click.argument(
     "ids",
@@ -120,6 +128,9 @@ def consolidate(
     "note auto-consolidate",
     "nudge note auto-consolidate --dry-run",
     "nudge note auto-consolidate --repo . --short-only --min-count 5",
+    group=NOTES,
+    summary="replace each group of notes with the same tag by one",
+    operations=("nudge.memory_auto_consolidate",),
 )
 @namespace_option()
 @option("--short-only", is_flag=True, help="Only notes of the tier short.")
@@ -151,7 +162,13 @@ def auto_consolidate(
     return EXIT_OK
 
 
-@verb("note gc", "nudge note gc")
+@verb(
+    "note gc",
+    "nudge note gc",
+    group=NOTES,
+    summary="move expired notes to the archive now",
+    operations=("nudge.memory_gc",),
+)
 def gc(invocation: Invocation) -> int:
     """The server also does this by itself from time to time. Expired notes are never found, even before they are moved.
     Prints how many were moved."""
@@ -168,10 +185,13 @@ _NOTHING_ARCHIVED = "nothing is archived; expired, forgotten and consolidated no
 
 verb_group(
     "note archive",
+    __name__,
     "Expired, forgotten and consolidated notes go to the archive; deleted ones do not.",
     "nudge note archive list",
     "nudge note archive restore m12",
     "nudge note archive purge --older-than 90d",
+    group=NOTES,
+    summary="list, restore and purge archived notes",
 )
 
 
@@ -180,6 +200,9 @@ verb_group(
     "nudge note archive list",
     "nudge note archive list deploy staging --kind decision",
     "nudge note archive list --repo . --limit 50",
+    group=NOTES,
+    summary="list archived notes",
+    operations=("nudge.memory_archive_list",),
 )
 @click.argument("words", metavar="WORDS...", nargs=-1, help="Only notes with any of these words.")
 @filter_options
@@ -214,7 +237,13 @@ def _archive_lines(console: Console, notes: Sequence[Note]) -> Iterator[str]:
         yield "  ".join([console.styler.paint("bold", name), *cells, console.styler.clip(title, taken)])
 
 
-@verb("note archive restore", "nudge note archive restore m12")
+@verb(
+    "note archive restore",
+    "nudge note archive restore m12",
+    group=NOTES,
+    summary="restore an archived note",
+    operations=("nudge.memory_archive_restore",),
+)
 @click.argument(
     "note_id",
     metavar="ID",
@@ -230,7 +259,14 @@ def archive_restore(invocation: Invocation, note_id: int) -> int:
     return EXIT_OK
 
 
-@verb("note archive purge", "nudge note archive purge", "nudge note archive purge --older-than 90d --yes")
+@verb(
+    "note archive purge",
+    "nudge note archive purge",
+    "nudge note archive purge --older-than 90d --yes",
+    group=NOTES,
+    summary="delete archived notes permanently",
+    operations=("nudge.memory_archive_purge",),
+)
 @option("--older-than", type=DAYS, metavar="DAYS", help="Only notes archived longer ago than this, such as 90d.")
 @yes_option
 def archive_purge(invocation: Invocation, older_than: int | None, yes: bool) -> int:
@@ -246,7 +282,13 @@ def archive_purge(invocation: Invocation, older_than: int | None, yes: bool) -> 
     return EXIT_OK
 
 
-@verb("note archive stats", "nudge note archive stats")
+@verb(
+    "note archive stats",
+    "nudge note archive stats",
+    group=NOTES,
+    summary="count archived notes",
+    operations=("nudge.memory_archive_stats",),
+)
 def archive_stats(invocation: Invocation) -> int:
     """Prints the number and size of archived notes, the time of the first and the last, and counts by reason."""
     console, result = invocation.console, invocation.call("nudge.memory_archive_stats", {})
@@ -266,7 +308,14 @@ _ids_argument = click.argument(
 _FILTERS = {"section": "What to delete (an observation must match all that are given)"}
 
 
-@verb("pin", "nudge pin 42", "nudge pin 42 43 44")
+@verb(
+    "pin",
+    "nudge pin 42",
+    "nudge pin 42 43 44",
+    group=HISTORY,
+    summary="keep observations forever",
+    operations=("nudge.pin",),
+)
 @_ids_argument
 def pin(invocation: Invocation, ids: tuple[int, ...]) -> int:
     """A pinned observation never expires; the others are deleted after the retention time of their type. Prints the ids
@@ -274,7 +323,14 @@ def pin(invocation: Invocation, ids: tuple[int, ...]) -> int:
     return _pin(invocation, ids, pinned=True)
 
 
-@verb("unpin", "nudge unpin 42", "nudge unpin 42 43 44")
+@verb(
+    "unpin",
+    "nudge unpin 42",
+    "nudge unpin 42 43 44",
+    group=HISTORY,
+    summary="let observations expire again",
+    operations=("nudge.pin",),
+)
 @_ids_argument
 def unpin(invocation: Invocation, ids: tuple[int, ...]) -> int:
     """Prints the ids that were unpinned, and those that were not found."""
@@ -302,6 +358,9 @@ def _id_list(ids: Sequence[int]) -> str:
     "nudge purge --repo old-thing",
     "nudge purge --type file_read --older-than 30d --confirm",
     "nudge purge --id 42 --id 43 --confirm",
+    group=HISTORY,
+    summary="delete observations permanently",
+    operations=("nudge.purge",),
 )
 @option(
     "--before",
@@ -383,7 +442,14 @@ def _purge_notes(result: dict[str, Any]) -> Iterator[str]:
 # The database: backup, restore
 
 
-@verb("backup", "nudge backup", "nudge backup ~/backups/nudge.db")
+@verb(
+    "backup",
+    "nudge backup",
+    "nudge backup ~/backups/nudge.db",
+    group=HISTORY,
+    summary="copy the history to a file",
+    operations=("nudge.backup",),
+)
 @click.argument(
     "file",
     metavar="[FILE]",
@@ -400,13 +466,19 @@ def backup(invocation: Invocation, file: str | None) -> int:
     return EXIT_OK
 
 
-@verb("restore", "nudge restore ~/backups/nudge.db", "nudge restore nudge.db --yes")
+@verb(
+    "restore",
+    "nudge restore ~/backups/nudge.db",
+    "nudge restore nudge.db --yes",
+    group=HISTORY,
+    summary="replace the history with a backup",
+)
 @click.argument("file", metavar="FILE", type=click.Path(), help="A file that nudge backup wrote.")
 @yes_option
 def restore(invocation: Invocation, file: str, yes: bool) -> int:
     """Checks the backup and asks for confirmation. Then stops the server, keeps the present history in the directory
     backups, and prints where it is."""
-    from nudge.usecases import owned_files
+    from nudge.process import owned_files
 
     console = invocation.console
     path = plain.existing_path(file, "name a file that nudge backup wrote")

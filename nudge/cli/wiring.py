@@ -10,28 +10,32 @@ from contextlib import redirect_stdout
 from dataclasses import replace
 from io import StringIO
 from shlex import quote
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from nudge import config, paths
-from nudge import switches as switch
 from nudge.cli import app, output, params, plain
 from nudge.cli.app import verb
 from nudge.cli.output import EXIT_INTERRUPTED, EXIT_OK, EXIT_REFUSED, Console, Styler, Usage
 from nudge.cli.params import TIME, option
 from nudge.cli.plain import Invocation
 from nudge.cli.prompts import ask, progress, yes_option
+from nudge.cli.verbs import HISTORY, SERVER
 from nudge.clients import claude_code, config_files, executable, plan, registry
 from nudge.clients.client import NAME, AgentClient, Home
 from nudge.clients.config_files import ConfigEntry, ConfigFile, JsonFile, is_our_plugin
 from nudge.clients.executable import Executable, is_our_status_line
 from nudge.clients.plan import ConnectedFiles, FileChange
-from nudge.clock import ago
-from nudge.context import Context
-from nudge.errors import Invalid, NotFound, NudgeError, StorageFailed
-from nudge.text import escape, format_size
-from nudge.usecases import owned_files
+from nudge.core import paths
+from nudge.core.clock import ago
+from nudge.core.context import Context
+from nudge.core.errors import Invalid, NotFound, NudgeError, StorageFailed
+from nudge.core.text import escape, format_size
+from nudge.settings import config
+from nudge.settings import switches as switch
+
+if TYPE_CHECKING:
+    from nudge.process import owned_files
 
 _SESSIONS_READ = 50
 _STATUSLINE = "nudge connect claude-code --statusline"
@@ -56,6 +60,8 @@ _client_argument = click.argument(
     "nudge connect claude-code --statusline",
     "nudge connect codex --yes",
     "nudge connect cursor --print",
+    group=SERVER,
+    summary="connect an agent to Nudge: MCP server and hooks",
 )
 @_client_argument
 @option(
@@ -281,7 +287,14 @@ def _yes_no(value: bool) -> str:
 # disconnect
 
 
-@verb("disconnect", "nudge disconnect codex", "nudge disconnect --all", "nudge disconnect --all --delete-data")
+@verb(
+    "disconnect",
+    "nudge disconnect codex",
+    "nudge disconnect --all",
+    "nudge disconnect --all --delete-data",
+    group=SERVER,
+    summary="remove what nudge connect added",
+)
 @_client_argument
 @option("--all", "everything", is_flag=True, help="Disconnect all clients.")
 @option("--delete-data", is_flag=True, help="With --all: also delete hints, notes, history, settings and logs.")
@@ -335,6 +348,8 @@ def _disconnected_lines(styler: Styler, changes: Sequence[FileChange], kept: str
 
 
 def _delete_everything(console: Console, chosen: Sequence[AgentClient], *, yes: bool) -> int:
+    from nudge.process import owned_files  # late: SQLite and the checks of rows take 0.1 s
+
     owned = owned_files.find()
     if not console.as_json:
         console.show(_inventory_lines(owned))
@@ -381,7 +396,13 @@ def _inventory_lines(owned: Sequence[owned_files.OwnedFile]) -> Iterator[str]:
 # record
 
 
-@verb("record", "nudge record < event.json")
+@verb(
+    "record",
+    "nudge record < event.json",
+    group=SERVER,
+    summary="record one hook event from stdin",
+    operations=("nudge.record",),
+)
 def record(invocation: Invocation) -> int:
     """The hooks of connected clients run this. Reads one JSON object from stdin; prints what the client expects."""
     if invocation.run_hook is None:
@@ -392,7 +413,15 @@ def record(invocation: Invocation) -> int:
 # backfill
 
 
-@verb("backfill", "nudge backfill", "nudge backfill --dry-run", "nudge backfill --since 2026-10-01 --repo api")
+@verb(
+    "backfill",
+    "nudge backfill",
+    "nudge backfill --dry-run",
+    "nudge backfill --since 2026-10-01 --repo api",
+    group=HISTORY,
+    summary="record past sessions from Claude Code transcripts",
+    operations=("nudge.record_many",),
+)
 @click.argument(
     "directory",
     metavar="[DIR]",
@@ -407,7 +436,7 @@ def backfill(
     invocation: Invocation, directory: str | None, dry_run: bool, since: int | None, project: str | None
 ) -> int:
     """Each event is recorded once, however often this runs. Prints how many events are new."""
-    from nudge.usecases import transcripts
+    from nudge.history import transcripts
 
     console = invocation.console
     if directory is not None:

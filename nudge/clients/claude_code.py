@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 
-from nudge import paths
 from nudge.clients.client import NAME, AgentClient, Home
-from nudge.thin_json import text_of
+from nudge.core import paths
+from nudge.core.thin_json import text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 from datetime import datetime
 
-from nudge import limits
-from nudge.text import CLIENT_OUTPUT, unwrap_command
-from nudge.thin_json import text_of
+from nudge.core import limits
+from nudge.core.text import CLIENT_OUTPUT, unwrap_command
+from nudge.core.thin_json import text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 
-from nudge import limits, paths, thin_json
-from nudge.thin_json import text_of
+from nudge.core import limits, paths, thin_json
+from nudge.core.thin_json import text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

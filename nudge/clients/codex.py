@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 
-from nudge import limits, thin_json
 from nudge.clients.client import NAME, TOOLS, AgentClient, Home, transcript_end
-from nudge.repos import is_absolute
-from nudge.text import has_control
-from nudge.thin_json import text_of
+from nudge.core import limits, thin_json
+from nudge.core.repos import is_absolute
+from nudge.core.text import has_control
+from nudge.core.thin_json import text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from shlex import quote
 from typing import Any, Protocol
 
-from nudge import files, paths
 from nudge.clients import json_edit, toml_edit
 from nudge.clients.executable import is_our_hook, is_our_status_line
 from nudge.clients.json_edit import ARRAY, OBJECT, JsonNode
 from nudge.clients.text_edit import EditBuffer, Malformed
-from nudge.errors import Invalid, NudgeError, StorageFailed
-from nudge.limits import MAX_CONFIG_BYTES
+from nudge.core import files, paths
+from nudge.core.errors import Invalid, NudgeError, StorageFailed
+from nudge.core.limits import MAX_CONFIG_BYTES
 
 SERVER, HOOKS, STATUS_LINE = "MCP server", "hooks", "status line"  # parts of a connection
 PARTS = (SERVER, HOOKS, STATUS_LINE)

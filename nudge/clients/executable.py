@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from nudge import files, paths
 from nudge.clients.client import NAME
-from nudge.errors import Invalid, StorageFailed
-from nudge.limits import CLIENT_COMMAND_TIMEOUT
+from nudge.core import files, paths
+from nudge.core.errors import Invalid, StorageFailed
+from nudge.core.limits import CLIENT_COMMAND_TIMEOUT
 
 HOOK_SCRIPT = "nudge-hook"
 _PRINTED = ".printed"  # ends the name of the file that says that the path of the script was printed

@@ -9,7 +9,7 @@ import json
 import os
 
 from nudge.clients.client import NAME, AgentClient, Home
-from nudge.thin_json import text_of
+from nudge.core.thin_json import text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from functools import lru_cache
 from typing import Any
 
 from nudge.clients.text_edit import EditBuffer, Malformed
-from nudge.limits import MAX_JSON_DEPTH
-from nudge.text import line_at
+from nudge.core.limits import MAX_JSON_DEPTH
+from nudge.core.text import line_at
 
 Path = Sequence[str]
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 import json
 import os
 
-from nudge import limits
 from nudge.clients.client import NAME, TOOLS, AgentClient, Home
+from nudge.core import limits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

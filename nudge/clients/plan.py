@@ -17,14 +17,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from nudge import paths
 from nudge.clients import config_files, text_edit
 from nudge.clients.client import NAME, AgentClient, Home
 from nudge.clients.config_files import ConfigFile
 from nudge.clients.executable import Executable
 from nudge.clients.text_edit import Malformed, Undo
-from nudge.errors import Invalid, NudgeError, StorageFailed
-from nudge.limits import CLIENT_COMMAND_TIMEOUT
+from nudge.core import paths
+from nudge.core.errors import Invalid, NudgeError, StorageFailed
+from nudge.core.limits import CLIENT_COMMAND_TIMEOUT
 from nudge.security.secrets import redact
 
 CONNECTED_FILES = "connections.json"

@@ -10,7 +10,7 @@ import os
 import sys
 
 from nudge.clients.client import NAME, AgentClient, Home
-from nudge.repos import is_absolute
+from nudge.core.repos import is_absolute
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,17 +5,22 @@ start and the command line ask this module. Hooks load it: standard library only
 
 from __future__ import annotations
 
-from nudge import config, limits
-from nudge.context import is_below, is_project, project_of
-from nudge.errors import Invalid
+import os
+
+from nudge.core import limits
+from nudge.core.context import is_below, is_project, project_of
+from nudge.core.errors import Invalid
+from nudge.settings import config
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from typing import Any
 
-    from nudge.config import Settings
-    from nudge.context import Context
+    from nudge.core.app import App
+    from nudge.core.call import Call
+    from nudge.core.context import Context
+    from nudge.settings.config import Settings
 
 VARIABLES = frozenset(("NUDGE_CROSS_PROJECT", "NUDGE_PRIVATE_PROJECTS"))
 """A caller's own variables that count beside the settings of the session."""
@@ -89,6 +94,29 @@ def visibility_of(settings: Settings, environ: Mapping[str, str], context: Conte
         cross_project = cross_project and (caller.cross_project or "cross_project" not in caller.explicit)
     here = context.project or (project_of(context.repo, None) if context.repo else None)
     return Visibility(private, here, context.cwd, cross_project=cross_project)
+
+
+def visible_to(app: App, call: Call, also_needed: frozenset[str] = frozenset()) -> Visibility:
+    """What the caller may see from where the call is. Raises EnvNeeded for variables that it was not asked for yet;
+    `also_needed` are further ones to ask for at the same time, since a hook has time for one round."""
+    values = call.env_values(VARIABLES | also_needed) or {}
+    environ = {name: value for name, value in values.items() if value is not None}
+    return visibility_of(app.session.settings, environ, call.context)
+
+
+def visible_hints(app: App, call: Call) -> Visibility:
+    """What hints the caller may see. It is not asked for its variables, so that `get_hint` answers in one round: the
+    CLI and PROXY send them with each call."""
+    sent = call.env or {}
+    environ = {name: value for name in VARIABLES if (value := sent.get(name)) is not None}
+    if not environ and not app.session.settings.private_projects:
+        return EVERYTHING
+    return visibility_of(app.session.settings, environ, call.context)
+
+
+def visible_here(context: Context, environ: Mapping[str, str] = os.environ) -> Visibility:
+    """What this process may see in a context, when there is no server to ask."""
+    return visibility_of(config.load(environ), environ, context)
 
 
 def _check_whole(name: str, value: str) -> str:

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from nudge.core.errors import NudgeError
 from nudge.doctor import data, files, installation, server
 from nudge.doctor.model import FAIL, OK, WARN, Finding, Snapshot
-from nudge.errors import NudgeError
 
 __all__ = ["FAIL", "OK", "WARN", "Finding", "Snapshot", "fix", "run"]
 

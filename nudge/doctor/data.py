@@ -9,18 +9,19 @@ from collections.abc import Iterator
 from contextlib import closing
 from shlex import quote
 
-from nudge import config, limits, paths
-from nudge.clock import boot_id, boot_seconds
+from nudge.core import limits, paths
+from nudge.core.clock import boot_id, boot_seconds
+from nudge.core.errors import NudgeError, StorageFailed
+from nudge.core.locks import OwnerLock, is_free
+from nudge.core.text import format_size, format_span
 from nudge.doctor.files import remove_command
 from nudge.doctor.model import OK, WARN, Finding, Repair, Snapshot, edit_command, fail, ok, warn
-from nudge.errors import NudgeError, StorageFailed
-from nudge.locks import OwnerLock, is_free
+from nudge.settings import config
 from nudge.storage import spool
 from nudge.storage.changelog import LogContents, damaged_copies, read_log
 from nudge.storage.database_files import damage_fix, latest_backup
 from nudge.storage.schema import drop_foreign, find_foreign
 from nudge.storage.sqlite import DatabaseDamaged, check, open_readonly, open_writable, scrub
-from nudge.text import format_size, format_span
 
 _LOG = "change log"
 _HISTORY = "history"
@@ -166,8 +167,8 @@ def _damage(path: str, problem: str) -> Finding:
 def _restore(backup: str) -> Repair:
     def repair() -> str:
         """Stop the server, then restore. A server inside a client refuses to stop; then nothing is changed."""
-        from nudge.ipc.client import Client
-        from nudge.usecases.owned_files import restore_backup
+        from nudge.process.client import Client
+        from nudge.process.owned_files import restore_backup
 
         if not is_free(paths.lock_file()):
             Client(autostart=False).call("nudge.stop", {"force": False, "forget": False}, start=False)

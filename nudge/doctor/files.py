@@ -10,11 +10,12 @@ import sys
 from collections.abc import Iterator
 from shlex import quote
 
-from nudge import config, limits, paths
+from nudge.core import limits, paths
+from nudge.core.text import format_size
 from nudge.doctor.model import Finding, Repair, Snapshot, fail, ok, warn
-from nudge.ipc import endpoint
+from nudge.process import endpoint
+from nudge.settings import config
 from nudge.storage import database_files
-from nudge.text import format_size
 
 _OTHERS, _OTHERS_WRITE = database_files.OTHERS, database_files.OTHERS_WRITE
 # The endpoint and the token have checks of their own.

@@ -17,7 +17,7 @@ from nudge.clients.client import AgentClient, Home
 from nudge.clients.config_files import HOOK_ENTRY, OUR_NAMES, ConfigEntry, is_our_plugin
 from nudge.clients.executable import HOOK_SCRIPT, Executable
 from nudge.doctor.model import Finding, Snapshot, edit_command, fail, ok, warn
-from nudge.ipc.endpoint import is_newer
+from nudge.process.endpoint import is_newer
 
 _PROGRAM = "nudge"
 _DISTRIBUTION = "nudge-mcp"

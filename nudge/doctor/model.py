@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from shlex import quote
 from typing import Any
 
-from nudge import config, locks, paths
-from nudge.config import Settings
-from nudge.errors import NudgeError, Unavailable
+from nudge.core import locks, paths
+from nudge.core.errors import NudgeError, Unavailable
+from nudge.settings import config
+from nudge.settings.config import Settings
 
 OK, WARN, FAIL = "ok", "warn", "fail"
 
@@ -99,7 +100,7 @@ class Snapshot:
 
 
 def _ask_server() -> tuple[dict[str, Any] | None, str | None]:
-    from nudge.ipc.client import Client
+    from nudge.process.client import Client
 
     try:
         return Client(autostart=False).status(), None

@@ -10,13 +10,15 @@ from difflib import get_close_matches
 from shlex import quote
 from typing import Any
 
-from nudge import config, limits, paths
+from nudge.core import limits, paths
+from nudge.core.errors import SettingInvalid
 from nudge.doctor.files import chmod, remove, remove_command, remove_leftovers
 from nudge.doctor.model import Finding, Snapshot, edit_command, fail, ok, warn
-from nudge.errors import SettingInvalid
-from nudge.ipc import endpoint, holder
-from nudge.ipc.endpoint import Endpoint, is_port_free
-from nudge.setting_table import SETTINGS
+from nudge.process import endpoint
+from nudge.process import server_process as holder
+from nudge.process.endpoint import Endpoint, is_port_free
+from nudge.settings import config
+from nudge.settings.table import SETTINGS
 
 _OTHER_VARIABLES = ("NUDGE_RUNTIME_DIR", "NUDGE_CONFIG")  # known, but no settings
 _LEAST_SIMILARITY = 0.85  # similarity from 0 to 1; one wrong or missing letter in NUDGE_PORT is 0.89

@@ -1,9 +1,10 @@
-"""Hints, in memory: no input or output, no event loop.
-
-Other packages use `store.HintStore`: it decides writes (`Decision`, with a `Change` to log and apply), and reads.
+"""Hints: facts with an address and a scope.
 
 * `model` has the hint and its parsing, with `fields` (the value among them) and `scope` (where a hint applies).
-* `index` looks hints up, `ranking` scores and orders them; `search` answers queries, and explains why there is none.
-* `quotas` has the limits and the secret guard, `import_export` the payloads and pages, `sync` the hints that a tool
-  such as scan owns.
+* `store.HintStore` holds them in memory: it decides writes (`Decision`, with a `Change` to log and apply), and reads.
+  `index` looks hints up, `ranking` scores and orders them, `search` answers queries and explains why there is none.
+* `admission` has the limits and the secret guard, `transfer` the payloads of exports, `reconcile` the hints that a tool
+  such as scan owns, `freshness` whether the files that a hint rests on have changed.
+* `lifetime` begins, continues and ends the time for which hints are kept, whose state is the change log.
+* `ops` and `transfer_ops` have the operations, `cli` the verbs.
 """

@@ -9,11 +9,11 @@ import json
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, TypeVar
 
-from nudge import limits
-from nudge.context import OS_NAMES
-from nudge.errors import Invalid, ScopeInvalid
+from nudge.core import limits
+from nudge.core.context import OS_NAMES
+from nudge.core.errors import Invalid, ScopeInvalid
+from nudge.core.text import has_control, mask
 from nudge.security.absolute_paths import normalize_path
-from nudge.text import has_control, mask
 
 Item = TypeVar("Item")
 

@@ -14,12 +14,12 @@ from math import log
 from operator import add
 from typing import Self
 
-from nudge import limits
-from nudge.errors import Invalid
+from nudge.core import limits
+from nudge.core.errors import Invalid
+from nudge.core.words import content_words, has_word, split_words, stem
 from nudge.hints.fields import parse_text
 from nudge.hints.model import Change, Hint, Identity
 from nudge.hints.ranking import ScoreOrder
-from nudge.words import content_words, has_word, split_words, stem
 
 HintsById = dict[Identity, Hint]
 WeightedWord = tuple[set[Identity], float]  # the hints that have it, and its weight

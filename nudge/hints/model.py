@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Self
 
-from nudge import limits
-from nudge.clock import SESSION, iso, parse_lifetime
-from nudge.errors import Invalid
+from nudge.core import limits
+from nudge.core.clock import SESSION, iso, parse_lifetime
+from nudge.core.errors import Invalid
 from nudge.hints.fields import (
     copy_json,
     parse_choice,

@@ -13,10 +13,10 @@ from heapq import heapify, heappop
 from operator import attrgetter
 from typing import Any
 
-from nudge import limits
-from nudge.clock import ago
+from nudge.core import limits
+from nudge.core.clock import ago
+from nudge.core.scoring import WEEK, explain, half_life, saturation
 from nudge.hints.model import Hint, Identity
-from nudge.scoring import WEEK, explain, half_life, saturation
 
 WEIGHTS = {"frecency": 0.30, "priority": 0.20, "confidence": 0.20, "specificity": 0.20, "recency": 0.10}
 _FRECENCY, _PRIORITY, _CONFIDENCE, _SPECIFICITY, _RECENCY = WEIGHTS.values()

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Protocol
 
-from nudge import limits
-from nudge.context import OS_NAMES, Context
-from nudge.errors import Invalid, ScopeInvalid
+from nudge.core import limits
+from nudge.core.context import OS_NAMES, Context
+from nudge.core.errors import Invalid, ScopeInvalid
+from nudge.core.repos import is_same_repo, normalize_repo
 from nudge.hints.fields import either, parse_choice, parse_list, parse_object, parse_text, printable
-from nudge.repos import is_same_repo, normalize_repo
 from nudge.security.absolute_paths import normalize_cwd
 from nudge.security.patterns import (
     Glob,

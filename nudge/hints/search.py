@@ -14,10 +14,10 @@ from functools import partial
 from itertools import chain, islice
 from typing import Any, Self
 
-from nudge import limits
-from nudge.context import Context
+from nudge.core import limits
+from nudge.core.context import Context
+from nudge.core.errors import Invalid, NotFound
 from nudge.core.visibility import EVERYTHING, Visibility
-from nudge.errors import Invalid, NotFound
 from nudge.hints.fields import copy_json, parse_list, parse_name, parse_text
 from nudge.hints.index import HintIndex, Slices, TextQuery
 from nudge.hints.model import Hint, Identity

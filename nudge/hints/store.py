@@ -8,14 +8,15 @@ from itertools import islice
 from types import MappingProxyType
 from typing import Any
 
-from nudge import limits
-from nudge.clock import SESSION
-from nudge.context import Context, describe_scope, project_of
+from nudge.core import limits
+from nudge.core.clock import SESSION
+from nudge.core.context import Context, describe_scope, project_of
+from nudge.core.errors import Conflict, Invalid, NotFound
 from nudge.core.visibility import EVERYTHING, Visibility
-from nudge.errors import Conflict, Invalid, NotFound
-from nudge.hints import import_export, sync
+from nudge.hints import reconcile as sync
+from nudge.hints import transfer as import_export
+from nudge.hints.admission import Admission
 from nudge.hints.fields import copy_json, parse_name, parse_text, parse_value, parse_whole
-from nudge.hints.import_export import IncomingHint, PayloadReader
 from nudge.hints.index import HintIndex
 from nudge.hints.model import (
     Change,
@@ -28,10 +29,10 @@ from nudge.hints.model import (
     parse_meta,
     parse_ttl,
 )
-from nudge.hints.quotas import Admission
 from nudge.hints.ranking import RankedHint, order_key, rank
 from nudge.hints.scope import parse_scope, scope_of
 from nudge.hints.search import HintFilter, no_such_hint, no_such_variant, no_variant_here, search, shown_hints
+from nudge.hints.transfer import IncomingHint, PayloadReader
 
 _NOT_WORKING = "it worked no more often than it failed: set it right or delete it"
 

@@ -7,11 +7,14 @@ Recording:
 * `event` validates an event, `store` writes it, `sessions` closes and summarizes its session.
 
 Reading:
-* `views` and `search` (with the query language of `fts_query`); `projects` has the names of projects.
+* `queries` and `search` (with the query language of `fts_query`); `projects` has the names of projects.
 * `purge` deletes, by the user's conditions or by retention.
 
 Judging:
 * `causes` finds the line of an error that says most; `nudge.learning` reads command lines and says why they failed.
 
-Functions take a database connection and plain values; the caller holds the transaction.
+Operations: `ops` (reading, pinning, purging, backups), `record_ops` (events of hooks), `spool_ops` (events that were
+written while no server answered). `transcripts` reads earlier sessions on the client's side; `cli` has the verbs.
+
+The other functions take a database connection and plain values; the caller holds the transaction.
 """

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 
-from nudge import limits
-from nudge.errors import Invalid
+from nudge.core import limits
+from nudge.core.errors import Invalid
+from nudge.core.text import quote_name, to_unicode
 from nudge.history.observations import TYPES
-from nudge.text import quote_name, to_unicode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,8 +6,10 @@ from __future__ import annotations
 import os
 import sys
 
-from nudge import limits, thin_json
-from nudge.errors import Invalid
+from nudge.core import limits, thin_json
+from nudge.core.errors import Invalid
+from nudge.core.text import CLIENT_OUTPUT, unwrap_command
+from nudge.core.thin_json import text_of
 from nudge.history.observations import (
     PATH_NAMES,
     TYPES,
@@ -18,15 +20,13 @@ from nudge.history.observations import (
     patched_files,
 )
 from nudge.history.redact import PRIVATE, redact_event, redact_start
-from nudge.text import CLIENT_OUTPUT, unwrap_command
-from nudge.thin_json import text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any
 
-    from nudge.context import Context
+    from nudge.core.context import Context
 
 TOO_LONG = "[too long]"
 

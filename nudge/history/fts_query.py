@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 
-from nudge import limits
-from nudge.errors import Invalid
-from nudge.words import content_words, distinct_words
+from nudge.core import limits
+from nudge.core.errors import Invalid
+from nudge.core.words import content_words, distinct_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

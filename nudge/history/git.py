@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from nudge import limits
+from nudge.core import limits
 from nudge.history.redact import redact_start
 
 TYPE_CHECKING = False

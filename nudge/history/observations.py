@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import os
 
-from nudge import limits
+from nudge.core import limits
+from nudge.core.text import to_unicode
+from nudge.core.thin_json import text_of
 from nudge.history.redact import redact_ends, redact_start, remove_private
-from nudge.text import to_unicode
-from nudge.thin_json import text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

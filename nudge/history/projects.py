@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 
-from nudge import limits
-from nudge.context import is_project, project_name
+from nudge.core import limits
+from nudge.core.context import is_project, project_name
+from nudge.core.errors import Invalid
+from nudge.core.text import quote_name
 from nudge.core.visibility import EVERYTHING, Visibility
-from nudge.errors import Invalid
-from nudge.text import quote_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

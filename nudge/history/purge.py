@@ -11,8 +11,8 @@ import json
 import re
 from collections import Counter
 
-from nudge import limits
-from nudge.errors import Invalid
+from nudge.core import limits
+from nudge.core.errors import Invalid
 from nudge.history import projects
 from nudge.history.event import check_type, placeholders, text_values
 from nudge.history.fts_query import FtsQuery

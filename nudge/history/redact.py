@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from nudge import limits
+from nudge.core import limits
+from nudge.core.text import to_unicode
 from nudge.security.secrets import find_secret, redact, redaction
-from nudge.text import to_unicode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,13 +8,13 @@ import heapq
 import json
 import re
 
-from nudge import limits
+from nudge.core import limits
+from nudge.core.scoring import half_life
+from nudge.core.spelling import OBSERVATIONS, find_corrections
 from nudge.history.event import COLUMNS, check_type, observation, placeholders
 from nudge.history.fts_query import FtsQuery
 from nudge.history.idle import is_idle, is_own_call
 from nudge.history.observations import FAILURE, TYPES
-from nudge.scoring import half_life
-from nudge.spelling import OBSERVATIONS, find_corrections
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

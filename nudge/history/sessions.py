@@ -10,8 +10,10 @@ import re
 from collections import Counter
 from functools import cache, lru_cache
 
-from nudge import limits
-from nudge.context import is_below
+from nudge.core import limits
+from nudge.core.context import is_below
+from nudge.core.programs import FORMATTERS, JOB_PROGRAMS, LINT_TARGETS, LINTERS, TARGET_RUNNERS
+from nudge.core.text import unwrap_command
 from nudge.history.causes import error_line
 from nudge.history.event import placeholders
 from nudge.history.observations import COMMAND_TYPES, FAILURE, FILE_CHANGES, NOT_ACTIONS, UNFAILED_COMMANDS
@@ -21,8 +23,6 @@ from nudge.learning.failures import SURROUNDINGS
 from nudge.learning.jobs import job_of
 from nudge.learning.outcome import Outcome, analyse
 from nudge.learning.shell import parse_known
-from nudge.programs import FORMATTERS, JOB_PROGRAMS, LINT_TARGETS, LINTERS, TARGET_RUNNERS
-from nudge.text import unwrap_command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import json
 
-from nudge import limits
+from nudge.core import limits
+from nudge.core.text import to_unicode
 from nudge.history import projects
 from nudge.history.event import UNKNOWN_CLIENT, Event, placeholders
 from nudge.history.observations import NOT_ACTIONS, SESSION_TYPES
 from nudge.history.sessions import close_session, close_silent_sessions
-from nudge.text import to_unicode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ import os
 import re
 import struct
 
-from nudge.files import read_regular
-from nudge.repos import common_dir, find_git_dir
+from nudge.core.files import read_regular
+from nudge.core.repos import common_dir, find_git_dir
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

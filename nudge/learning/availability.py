@@ -10,7 +10,7 @@ import re
 import shutil
 import sys
 
-from nudge.context import resolve
+from nudge.core.context import resolve
 from nudge.learning.command import SimpleCommand
 from nudge.learning.shell import parse_commands, parse_known
 

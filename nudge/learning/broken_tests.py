@@ -14,11 +14,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 
-from nudge import limits
-from nudge.clock import last_time
-from nudge.programs import NODE_LAUNCHERS, NODE_PACKAGE_MANAGERS
+from nudge.core import limits
+from nudge.core.clock import last_time
+from nudge.core.programs import NODE_LAUNCHERS, NODE_PACKAGE_MANAGERS
+from nudge.core.text import quote, single_line
 from nudge.security.secrets import REDACTED
-from nudge.text import quote, single_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from nudge.cli.params import option, project_options, project_params, resolve_pr
 from nudge.cli.plain import Invocation
 from nudge.cli.result_lines import empty_note
 from nudge.cli.verbs import TELLING
-from nudge.clock import last_time
-from nudge.text import escape
+from nudge.core.clock import last_time
+from nudge.core.text import escape
 
 
 @verb(

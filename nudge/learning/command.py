@@ -11,8 +11,8 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
+from nudge.core.programs import ENVIRONMENT_RUNNERS, INTERPRETERS, NODE_LAUNCHERS
 from nudge.learning.scan import HERE_DOCUMENTS, Redirection, Word
-from nudge.programs import ENVIRONMENT_RUNNERS, INTERPRETERS, NODE_LAUNCHERS
 
 CUT_OFF = " …"
 """What follows a command that is shown without its last words."""

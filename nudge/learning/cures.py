@@ -9,7 +9,8 @@ import posixpath
 import re
 from dataclasses import replace
 
-from nudge import limits
+from nudge.core import limits
+from nudge.core.programs import TARGET_RUNNERS
 from nudge.learning import poison
 from nudge.learning.attempt import is_step
 from nudge.learning.command import CUT_OFF, span_text
@@ -46,7 +47,6 @@ from nudge.learning.jobs import (
 )
 from nudge.learning.moved_paths import is_compound, is_path, is_renamed, is_similar_path, names_path, path_in
 from nudge.learning.outcome import is_filter
-from nudge.programs import TARGET_RUNNERS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

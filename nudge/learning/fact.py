@@ -6,17 +6,17 @@ import os
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-from nudge import limits
-from nudge.clock import last_time
+from nudge.core import limits
 from nudge.core.branches import holds_on
+from nudge.core.clock import last_time
+from nudge.core.programs import TEST_RUNNERS
+from nudge.core.text import quote, quote_command
 from nudge.learning import availability
 from nudge.learning.command import CUT_OFF
 from nudge.learning.cure import DIRECTORY, LAUNCHER, MISSING, PATH, RUNNER, STEP, Cure
 from nudge.learning.jobs import TEST, job_of
 from nudge.learning.moved_paths import is_path
 from nudge.learning.shell import parse_known
-from nudge.programs import TEST_RUNNERS
-from nudge.text import quote, quote_command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import re
 from collections import OrderedDict, defaultdict
 from dataclasses import dataclass, field, replace
 
-from nudge import limits
+from nudge.core import limits
 from nudge.learning.broken_tests import REPORTING_PROGRAMS, TEST, BrokenTest, BrokenTests, edited_files
 from nudge.learning.command import CUT_OFF
 from nudge.learning.cure import DIRECTORY, FLAG, LAUNCHER, MISSING, PATH, RUNNER, STEP, VARIABLE, Cure

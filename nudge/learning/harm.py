@@ -6,9 +6,9 @@ from __future__ import annotations
 import posixpath
 import re
 
-from nudge.context import is_below
+from nudge.core.context import is_below
+from nudge.core.programs import INTERPRETERS, SHELLS
 from nudge.learning.shell import parse_commands
-from nudge.programs import INTERPRETERS, SHELLS
 from nudge.security.secrets import find_secret
 
 TYPE_CHECKING = False

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from nudge import limits
+from nudge.core import limits
+from nudge.core.text import quote_command
 from nudge.learning.availability import names_clone
 from nudge.learning.command import CUT_OFF
 from nudge.learning.cure import DIRECTORY, FLAG, STEP, VARIABLE
 from nudge.learning.fact import INVOCATIONS, FailingCommands, is_usable, job_of_answer
-from nudge.text import quote_command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import posixpath
 import re
 
-from nudge.programs import FORMATTERS, LINTERS, NODE_PACKAGE_MANAGERS, SHELLS, TARGET_RUNNERS, TEST_RUNNERS
+from nudge.core.programs import FORMATTERS, LINTERS, NODE_PACKAGE_MANAGERS, SHELLS, TARGET_RUNNERS, TEST_RUNNERS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from nudge.errors import NudgeError
+from nudge.core.app import App, with_loop_turns
+from nudge.core.errors import NudgeError
 from nudge.history.observations import FILE_CHANGES
 from nudge.learning import store
 from nudge.learning.broken_tests import BrokenTest
@@ -19,7 +20,6 @@ from nudge.learning.outcome import analyse
 from nudge.storage.database import Database
 from nudge.telling.ledger import Line
 from nudge.telling.use import IDENTITY
-from nudge.usecases.app import App, with_loop_turns
 
 _LEARNED_AT_ONCE = 4  # spooled events; a hook waits for so many at most
 

@@ -7,18 +7,18 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from nudge.context import is_project
+from nudge.core.app import App
+from nudge.core.call import Call, InContext, Params, Project, ProjectName, Result, Text
+from nudge.core.context import is_project
+from nudge.core.errors import NotFound
 from nudge.core.operation import operation
-from nudge.errors import NotFound
+from nudge.core.visibility import visible_to
 from nudge.history import projects
 from nudge.learning import store
 from nudge.learning.broken_tests import TEST, BrokenTest
 from nudge.learning.fact import Fact
 from nudge.learning.facts import Facts
 from nudge.telling.ledger import count_told_sessions
-from nudge.usecases.app import App
-from nudge.usecases.call import Call, InContext, Params, Project, ProjectName, Result, Text
-from nudge.usecases.visibility import visible_to
 
 
 class ListFacts(InContext):

@@ -11,7 +11,7 @@ import posixpath
 from dataclasses import dataclass
 from functools import cached_property
 
-from nudge import limits
+from nudge.core import limits
 from nudge.learning.command import SimpleCommand
 from nudge.learning.failures import OWN_WORK, Failure, diagnose, has_failed_tests
 from nudge.learning.jobs import IDLE, is_file_name, is_looking, subcommand

@@ -6,10 +6,10 @@ import os
 import re
 from itertools import islice
 
-from nudge import limits
+from nudge.core import limits
+from nudge.core.thin_json import loads
 from nudge.learning.cure import FLAG
 from nudge.learning.failures import tells_apart
-from nudge.thin_json import loads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from nudge import limits
+from nudge.core import limits
+from nudge.core.thin_json import dumps, loads
 from nudge.learning.broken_tests import TEST
 from nudge.learning.cure import DIRECTORY, FLAG, LAUNCHER, PATH, RUNNER, STEP, VARIABLE, Cure
 from nudge.learning.fact import Evidence, Fact
@@ -12,7 +13,6 @@ from nudge.learning.facts import Facts
 from nudge.learning.failures import diagnose
 from nudge.learning.jobs import INSTALL, job_of, step_of, subcommand
 from nudge.learning.shell import parse_commands
-from nudge.thin_json import dumps, loads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

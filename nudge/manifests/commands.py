@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from enum import IntEnum
 
-from nudge.programs import (
+from nudge.core.programs import (
     ENVIRONMENT_RUNNERS,
     FORMATTERS,
     INSTALL_VERBS,

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from nudge import limits
-from nudge.text import line_at
+from nudge.core import limits
+from nudge.core.text import line_at
 
 _TOML_KEY_PART = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+"""
 _DEEP_TOML_KEY = re.compile(rf"(?<![\w-])(?:{_TOML_KEY_PART}){{{limits.MAX_TOML_KEY_PARTS}}}")

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from nudge.core.text import line_at
 from nudge.manifests.commands import Claim, Names, Rank, quote_path, run_in, select_targets
 from nudge.manifests.tree import Directory
-from nudge.text import line_at
 
 _FILE = "package.json"
 _LOCK_FILES = {

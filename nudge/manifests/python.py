@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from nudge.core.text import line_at
 from nudge.manifests.commands import Claim, Names, Rank, is_plain_word, quote_path, run_in, select_targets
 from nudge.manifests.formats import Section, header_line, key_line, line_of, parse_ini, parse_toml, table
 from nudge.manifests.tree import Directory
-from nudge.text import line_at
 
 _PYPROJECT = "pyproject.toml"
 _NOXFILE = "noxfile.py"

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from typing import Any
 
+from nudge.core.text import line_at
 from nudge.manifests.commands import Claim, Rank, is_plain_word, quote_path, run_in
 from nudge.manifests.formats import header_line, parse_toml, table
 from nudge.manifests.tree import Directory
-from nudge.text import line_at
 
 _CARGO = "Cargo.toml"
 _CARGO_VERBS = {"build": "build", "test": "test", "run": "run", "lint": "clippy", "format": "fmt"}

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from nudge import limits
+from nudge.core import limits
+from nudge.core.text import is_all_visible
 from nudge.manifests.commands import JOBS, Claim, Command, Rank, fold_name, uses_same_tool
 from nudge.manifests.javascript import npm_package_name, package_scripts, read_package_json
 from nudge.manifests.jvm import gradle_project_name, maven_project_name, read_gradle, read_maven
@@ -25,7 +26,6 @@ from nudge.manifests.task_runners import (
 )
 from nudge.manifests.tree import Clock, Directory, Tree
 from nudge.security.secrets import find_secret
-from nudge.text import is_all_visible
 
 # The order decides between manifests of one rank in one directory.
 _PACKAGE_NAMES: tuple[Callable[[Directory], str | None], ...] = (

@@ -7,7 +7,7 @@ import posixpath
 import re
 from collections.abc import Iterator
 
-from nudge import limits
+from nudge.core import limits
 from nudge.manifests.commands import (
     SCRIPT_DIRECTORIES,
     Claim,

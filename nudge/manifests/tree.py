@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from nudge import limits
-from nudge.text import mask
+from nudge.core import limits
+from nudge.core.text import mask
 
 _GENERATED = (
     *("node_modules", "bower_components", "vendor", "third_party", "venv"),

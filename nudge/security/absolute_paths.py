@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from nudge import limits
-from nudge.errors import Invalid
-from nudge.text import has_control
+from nudge.core import limits
+from nudge.core.errors import Invalid
+from nudge.core.text import has_control
 
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 

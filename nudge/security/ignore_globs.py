@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from nudge import paths
+from nudge.core import paths
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -16,10 +16,10 @@ from functools import lru_cache
 from itertools import accumulate, pairwise
 from typing import Any, NoReturn
 
-from nudge import limits, paths
-from nudge.errors import Invalid, ScopeInvalid
+from nudge.core import limits, paths
+from nudge.core.errors import Invalid, ScopeInvalid
+from nudge.core.text import has_control
 from nudge.security.absolute_paths import normalize_cwd
-from nudge.text import has_control
 
 _TOO_LONG = f"must be at most {limits.MAX_PATTERN_CHARS} characters"
 _HAS_CONTROL = "must not contain control characters"

@@ -22,8 +22,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from nudge import limits
-from nudge.errors import StorageFailed
+from nudge.core import limits
+from nudge.core.errors import StorageFailed
 
 LOG_FORMAT = 1
 

@@ -18,9 +18,9 @@ import sqlite3
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
-from nudge import limits
-from nudge.errors import Invalid, NudgeError, StorageFailed, Unavailable
-from nudge.locks import OwnerLock
+from nudge.core import limits
+from nudge.core.errors import Invalid, NudgeError, StorageFailed, Unavailable
+from nudge.core.locks import OwnerLock
 from nudge.storage import migrations
 from nudge.storage.database_files import new_backup
 from nudge.storage.sqlite import (

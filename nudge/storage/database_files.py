@@ -16,8 +16,8 @@ from itertools import count
 from shlex import quote
 from typing import TypeVar
 
-from nudge import limits
-from nudge.errors import Invalid, NudgeError
+from nudge.core import limits
+from nudge.core.errors import Invalid, NudgeError
 from nudge.storage import migrations
 from nudge.storage.deadline import Deadline
 from nudge.storage.schema import refuse_foreign

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import Any
 
-from nudge import limits
-from nudge.errors import Invalid, StorageFailed
+from nudge.core import limits
+from nudge.core.errors import Invalid, StorageFailed
 from nudge.storage.deadline import Deadline
 from nudge.storage.schema import refuse_foreign
 from nudge.storage.sqlite import STATEMENT_ERRORS, DatabaseDamaged, error_name, open_readonly

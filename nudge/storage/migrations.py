@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import json
 
-from nudge.note_files import index_files
-from nudge.passages import index_passages, rows_of
+from nudge.core.note_files import index_files
+from nudge.core.passages import index_passages, rows_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -229,7 +229,7 @@ _FACT_DETAILS = (
 )
 
 _PASSAGES = (
-    # Rows are numbered by `nudge.passages`. The text is stored once more, so that it can be shown and embedded.
+    # Rows are numbered by `nudge.core.passages`. The text is stored once more, so that it can be shown and embedded.
     f"CREATE VIRTUAL TABLE passages USING fts5(title, content, tokenize='{TOKENIZER}')",
     f"""CREATE TRIGGER passages_of_deleted_note AFTER DELETE ON notes BEGIN
         DELETE FROM passages WHERE {rows_of("old.id")};
@@ -244,7 +244,8 @@ def _index_passages(connection: sqlite3.Connection) -> None:
 
 
 _NOTE_FILES = (
-    # An index of the files in a note's metadata (`is_given`), and of the paths that its text names: `nudge.note_files`.
+    # An index of the files in a note's metadata (`is_given`), and of the paths that its text names:
+    # `nudge.core.note_files`.
     """CREATE TABLE note_files (
         path TEXT NOT NULL, note_id INTEGER NOT NULL, is_given INTEGER NOT NULL, PRIMARY KEY (path, note_id)
     ) WITHOUT ROWID""",

@@ -11,7 +11,7 @@ import sqlite3
 from contextlib import closing
 from functools import cache
 
-from nudge.errors import Invalid
+from nudge.core.errors import Invalid
 from nudge.storage import migrations
 from nudge.storage.sqlite import STATEMENT_ERRORS, describe_damage
 

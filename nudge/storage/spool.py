@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 import time
 
-from nudge import files, limits, thin_json
-from nudge.errors import StorageFailed
+from nudge.core import files, limits, thin_json
+from nudge.core.errors import StorageFailed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ import sys
 from functools import partial
 from itertools import islice
 
-from nudge import limits
-from nudge.errors import Invalid, NudgeError, StorageFailed, Unavailable
+from nudge.core import limits
+from nudge.core.errors import Invalid, NudgeError, StorageFailed, Unavailable
 from nudge.storage.migrations import TOKENIZER
 
 TYPE_CHECKING = False

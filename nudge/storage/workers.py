@@ -10,7 +10,7 @@ import traceback
 from collections import deque
 from threading import Condition, Thread
 
-from nudge.errors import NudgeError, StorageFailed, Unavailable
+from nudge.core.errors import NudgeError, StorageFailed, Unavailable
 from nudge.storage.sqlite import STATEMENT_ERRORS, error_name, to_nudge_error
 
 TYPE_CHECKING = False

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nudge import limits
-from nudge.memories.attempts import Attempt, ObservedOutcome
+from nudge.core import limits
+from nudge.core.text import quote
+from nudge.journal.attempts import Attempt, ObservedOutcome
 from nudge.telling.ledger import HEADER, Line
 from nudge.telling.use import IDENTITY
 from nudge.telling.wording import RESOLVE_OR_ABANDON, expectation_text
-from nudge.text import quote
 
 _ATTEMPT = "attempt"  # the kind of a line
 _SHORTEST_TEXT = 10  # characters of a hypothesis or a prediction

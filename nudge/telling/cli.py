@@ -10,8 +10,6 @@ from typing import Any
 
 import click
 
-from nudge import limits, paths
-from nudge import switches as switch
 from nudge.cli import completion, output, params, plain, result_lines
 from nudge.cli.app import verb
 from nudge.cli.output import EXIT_OK, Console, Styler
@@ -20,9 +18,11 @@ from nudge.cli.plain import Invocation
 from nudge.cli.prompts import progress
 from nudge.cli.result_lines import empty_note
 from nudge.cli.verbs import TELLING
-from nudge.context import project_name, resolve
-from nudge.errors import NotFound
-from nudge.text import escape
+from nudge.core import limits, paths
+from nudge.core.context import project_name, resolve
+from nudge.core.errors import NotFound
+from nudge.core.text import escape
+from nudge.settings import switches as switch
 
 _NOTHING_TOLD = "no agent was told anything here yet"
 
@@ -295,7 +295,7 @@ def replay(invocation: Invocation, paths_given: tuple[str, ...]) -> int:
     and needs no server."""
     from nudge.clients import claude_code
     from nudge.clients.client import Home
-    from nudge.usecases import transcripts
+    from nudge.history import transcripts
 
     console = invocation.console
     roots = [plain.existing_path(path, "name transcripts, or directories of them") for path in paths_given]

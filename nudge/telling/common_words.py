@@ -11,7 +11,7 @@ from __future__ import annotations
 from functools import cache, lru_cache
 from importlib.resources import files
 
-from nudge.words import STOP_WORDS, stem
+from nudge.core.words import STOP_WORDS, stem
 
 # Words in which things are asked or ordered, whatever they are about.
 _ASKING = """

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass
 
-from nudge import limits
-from nudge.clock import ago
+from nudge.core import limits
+from nudge.core.clock import ago
+from nudge.core.text import quote_name
 from nudge.history.event import UNKNOWN_CLIENT, client_label, placeholders
 from nudge.history.observations import FILE_CHANGES
 from nudge.telling.ledger import EDIT, Line
 from nudge.telling.use import FILE
-from nudge.text import quote_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from nudge import limits
+from nudge.core import limits
+from nudge.core.note_files import relative_to
 from nudge.history.observations import FILE_TYPES
-from nudge.memories.note import Note
-from nudge.memories.store import SqlConnection, find_winners, get_many, placeholders
-from nudge.note_files import relative_to
+from nudge.notes.note import Note
+from nudge.notes.store import SqlConnection, find_winners, get_many, placeholders
 from nudge.telling.file import TOLD_KINDS, Candidate, choose, possible_names
 from nudge.telling.ledger import Line
 from nudge.telling.prompt_notes import is_of_branch, note_text_line

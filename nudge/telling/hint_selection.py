@@ -8,15 +8,9 @@ from __future__ import annotations
 
 import json
 
-from nudge import limits
-from nudge.clock import ago, last_time
-from nudge.learning.availability import as_typed, is_known
-from nudge.learning.broken_tests import find_failed
-from nudge.learning.cure import PATH
-from nudge.learning.fact import INVOCATIONS, command_of, is_usable
-from nudge.learning.outcome import analyse
-from nudge.learning.shell import parse_commands
-from nudge.programs import (
+from nudge.core import limits
+from nudge.core.clock import ago, last_time
+from nudge.core.programs import (
     ENVIRONMENT_RUNNERS,
     JOB_PROGRAMS,
     JVM_BUILD_TOOLS,
@@ -27,6 +21,12 @@ from nudge.programs import (
     TARGET_RUNNERS,
     TEST_RUNNERS,
 )
+from nudge.learning.availability import as_typed, is_known
+from nudge.learning.broken_tests import find_failed
+from nudge.learning.cure import PATH
+from nudge.learning.fact import INVOCATIONS, command_of, is_usable
+from nudge.learning.outcome import analyse
+from nudge.learning.shell import parse_commands
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

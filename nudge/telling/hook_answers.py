@@ -15,28 +15,28 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from nudge import limits
-from nudge.clock import boot_seconds
-from nudge.context import Context
-from nudge.errors import NudgeError
-from nudge.history import views
+from nudge.core import limits
+from nudge.core.app import App
+from nudge.core.call import Call
+from nudge.core.clock import boot_seconds
+from nudge.core.context import Context
+from nudge.core.errors import NudgeError
+from nudge.history import queries as views
 from nudge.history.redact import PRIVATE
+from nudge.journal import store as journal
+from nudge.journal.attempts import CONFIRMED, FALSIFIED, Attempt, ObservedOutcome, Resolution
+from nudge.journal.ops import count_action
+from nudge.journal.predictions import judge
 from nudge.learning import observer
+from nudge.learning.credit_ops import credit_commands, credit_hints, exit_code_of
 from nudge.learning.facts import Changes, Facts
-from nudge.memories import journal
-from nudge.memories.attempts import CONFIRMED, FALSIFIED, Attempt, ObservedOutcome, Resolution
+from nudge.notes.ops import lifetimes_of
 from nudge.storage.database import Database
 from nudge.telling import edits, ledger
 from nudge.telling.attempt import outcome_line, reminder_line
 from nudge.telling.file_notes import files_of, lines_for_files
 from nudge.telling.ledger import HEADER, BannedLine, Ledger, Line
-from nudge.telling.predictions import judge
 from nudge.telling.prompt_notes import fitting_lines, lines_about
-from nudge.usecases.app import App
-from nudge.usecases.call import Call
-from nudge.usecases.command_credit import credit_commands, credit_hints, exit_code_of
-from nudge.usecases.journal import count_action
-from nudge.usecases.memories import lifetimes_of
 
 _SILENT, _AUTO = "0", "auto"  # values of the setting `journal`
 _MARGIN = 0.01  # seconds that an answer needs to reach the hook

@@ -15,10 +15,10 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from zlib import crc32
 
-from nudge import limits
+from nudge.core import limits
+from nudge.core.text import to_unicode
 from nudge.history.event import placeholders
 from nudge.telling.use import find_use, past_uses
-from nudge.text import to_unicode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

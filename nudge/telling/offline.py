@@ -13,21 +13,22 @@ import os
 import time
 from contextlib import closing, contextmanager
 
-from nudge import config, limits, paths
-from nudge.context import Context
-from nudge.errors import NudgeError
+from nudge.core import limits, paths
+from nudge.core.context import Context
+from nudge.core.errors import NudgeError
+from nudge.core.visibility import visible_here
+from nudge.settings import config
 from nudge.storage.sqlite import STATEMENT_ERRORS, open_readonly
 from nudge.telling import ledger, start
 from nudge.telling.start import Digest
 from nudge.telling.start_rows import digest_options, hint_rows, stored_lines
-from nudge.usecases.visibility import visible_here
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from typing import Any
 
-    from nudge.config import Settings
+    from nudge.settings.config import Settings
 
 _STEPS_PER_CHECK = 1_000  # instructions of SQLite between two checks of the time
 
@@ -67,8 +68,8 @@ def _hints(environ: Mapping[str, str], settings: Settings, context: Context) -> 
     try:
         if os.path.getsize(os.path.join(directory, paths.CHANGE_LOG)) > limits.OFFLINE_LOG_BYTES:
             return []
-        from nudge.usecases.freshness import mark_stale
-        from nudge.usecases.session import read_eligible_hints
+        from nudge.hints.freshness import mark_stale
+        from nudge.hints.lifetime import read_eligible_hints
 
         with _gc_disabled():
             return hint_rows(mark_stale(read_eligible_hints(directory, settings, context, environ), context.cwd))

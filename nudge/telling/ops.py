@@ -10,31 +10,31 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from nudge import limits
-from nudge.context import Context, project_of
+from nudge.core import limits
+from nudge.core.app import App
+from nudge.core.call import Call, ContextParam, InContext, Project, Result, Text
+from nudge.core.context import Context, project_of
+from nudge.core.errors import NotFound, NudgeError
 from nudge.core.operation import operation
-from nudge.core.visibility import Visibility
-from nudge.errors import NotFound, NudgeError
+from nudge.core.visibility import Visibility, visible_to
 from nudge.hints import ranking
+from nudge.hints.freshness import mark_stale
 from nudge.hints.model import Hint
-from nudge.history import projects, store, views
+from nudge.history import projects, store
+from nudge.history import queries as views
 from nudge.history.observations import COMMAND_TYPES, RETENTION_DAYS
 from nudge.history.purge import DAY
-from nudge.memories import explain
-from nudge.memories.explain import NoteExplanation
-from nudge.memories.note import Note, parse_id
-from nudge.memories.ranking import Factors, score
-from nudge.memories.store import get_many
+from nudge.notes import explain
+from nudge.notes.explain import NoteExplanation
+from nudge.notes.explain_ops import hint_item
+from nudge.notes.note import Note, parse_id
+from nudge.notes.ranking import Factors, score
+from nudge.notes.store import get_many
 from nudge.telling import ledger, report, start
 from nudge.telling.comparison import compare
 from nudge.telling.prompt_notes import fitting_lines, lines_about
 from nudge.telling.start import Digest
 from nudge.telling.start_rows import digest_options, hint_rows, stored_lines
-from nudge.usecases.app import App
-from nudge.usecases.call import Call, ContextParam, InContext, Project, Result, Text
-from nudge.usecases.explain import hint_item
-from nudge.usecases.freshness import mark_stale
-from nudge.usecases.visibility import visible_to
 
 
 class Inject(InContext):

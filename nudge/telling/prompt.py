@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from math import log
 from posixpath import basename
 
-from nudge.passages import split_passages
+from nudge.core.passages import split_passages
+from nudge.core.words import split_words, stem
 from nudge.telling.common_words import is_stop_word, weight_of
-from nudge.words import split_words, stem
 
 _THRESHOLD = 1.47
 _TITLE = 1.5  # times what a word weighs elsewhere

@@ -6,20 +6,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from nudge import limits
-from nudge.clock import ago
+from nudge.core import limits
 from nudge.core.branches import holds_on
-from nudge.memories import ranking
-from nudge.memories.attempts import DOMAINS, LESSON
-from nudge.memories.note import ATTEMPT, GLOBAL, Note
-from nudge.memories.store import NoteFilter, SqlConnection, find_winners
-from nudge.note_files import given_files
+from nudge.core.clock import ago
+from nudge.core.note_files import given_files
+from nudge.core.text import quote, quote_name, quote_titled
+from nudge.core.words import content_words, split_words, stem
+from nudge.journal.attempts import DOMAINS, LESSON
+from nudge.notes import ranking
+from nudge.notes.note import ATTEMPT, GLOBAL, Note
+from nudge.notes.store import NoteFilter, SqlConnection, find_winners
 from nudge.telling.ledger import HEADER, Line
 from nudge.telling.prompt import Part, Text, parse_prompt, relevance, search_words
 from nudge.telling.use import IDENTITY
 from nudge.telling.wording import short_name
-from nudge.text import quote, quote_name, quote_titled
-from nudge.words import content_words, split_words, stem
 
 TOLD_KINDS = ("decision", "lesson", ATTEMPT, "note", "bugfix", "feature", "refactor", "discovery", "change")
 _SETTLED_KINDS = frozenset(("decision", LESSON, ATTEMPT, "bugfix", "discovery"))

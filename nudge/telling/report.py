@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from nudge import limits
-from nudge.context import is_below
+from nudge.core import limits
+from nudge.core.context import is_below
 from nudge.history.event import placeholders
 from nudge.history.observations import COMMAND_TYPES, FILE_CHANGES, SESSION_TYPES
 from nudge.telling.ledger import ATTEMPT, EDIT, FAILURE, PROMPT, START, TOUCH

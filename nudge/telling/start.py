@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from nudge import limits
+from nudge.core import limits
+from nudge.core.errors import Invalid
 from nudge.core.visibility import EVERYTHING, Visibility
-from nudge.errors import Invalid
 from nudge.history import projects
 from nudge.history.sessions import Place, latest_sessions, own_session
 from nudge.learning import store

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 
-from nudge import limits
-from nudge.context import Context, project_of
+from nudge.core import limits
 from nudge.core.branches import holds_on
+from nudge.core.context import Context, project_of
 from nudge.core.visibility import EVERYTHING, Visibility
-from nudge.history import views
+from nudge.history import queries as views
 from nudge.history.sessions import Place
 from nudge.telling import hint_selection
 from nudge.telling.file import TOLD_KINDS, possible_names
@@ -102,7 +102,7 @@ def hint_rows(hits: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def hint_origin(meta: Mapping[str, Any]) -> str | None:
     """How a hint came about that no user or agent set."""
-    from nudge.hints.sync import SCANNED_BY, is_guess
+    from nudge.hints.reconcile import SCANNED_BY, is_guess
 
     if is_guess(meta):
         return hint_selection.GUESSED

@@ -1,6 +1,6 @@
 """The wording of the digest's lines: one function for each kind of line, from stored values to one line of text.
 
-Stored text is untrusted: every piece of it is quoted (`nudge.text`) or reduced to a name.
+Stored text is untrusted: every piece of it is quoted (`nudge.core.text`) or reduced to a name.
 """
 
 from __future__ import annotations
@@ -8,15 +8,15 @@ from __future__ import annotations
 import os
 import re
 
-from nudge import limits
-from nudge.clock import ago, last_time
+from nudge.core import limits
+from nudge.core.clock import ago, last_time
+from nudge.core.scoring import half_life
+from nudge.core.text import cut_at_sentence, quote, quote_lines, quote_name, quote_titled, single_line
 from nudge.history.event import client_label
 from nudge.learning.cure import PATH
-from nudge.scoring import half_life
 from nudge.telling.hint_selection import GUESSED, SCANNED
 from nudge.telling.ledger import Line
 from nudge.telling.use import COMMAND, FILE, IDENTITY
-from nudge.text import cut_at_sentence, quote, quote_lines, quote_name, quote_titled, single_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

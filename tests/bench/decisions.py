@@ -16,12 +16,12 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from nudge.memories import store
-from nudge.memories.note import Draft, Lifetimes
+from nudge.core.words import split_words, stem
+from nudge.notes import store
+from nudge.notes.note import Draft, Lifetimes
 from nudge.storage import migrations
 from nudge.telling.file_notes import lines_for_files
 from nudge.telling.prompt_notes import lines_about
-from nudge.words import split_words, stem
 from tests.bench.report import Row
 from tests.harness import Machine
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-from nudge.ipc import endpoint
+from nudge.process import endpoint
 from tests.bench import budgets
 from tests.bench.report import Row, milliseconds
 from tests.bench.timing import Samples, ratio

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from nudge import limits
-from nudge.hints.import_export import SCHEMA_VERSION
+from nudge.core import limits
+from nudge.hints.transfer import SCHEMA_VERSION
 
 COMPONENT, KEY = "service-0", "key-0"
 CONTEXT = {"cwd": "/home/me/work/shop/services/api", "repo": "git:acme/shop", "branch": "main", "os": "linux"}

@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from nudge.context import project_name
+from nudge.core.context import project_name
 from nudge.storage import migrations
 from nudge.storage.sqlite import open_writable
 

@@ -10,8 +10,8 @@ from functools import partial
 from statistics import median
 from typing import Any
 
-from nudge import limits
-from nudge.hints.import_export import SCHEMA_VERSION
+from nudge.core import limits
+from nudge.hints.transfer import SCHEMA_VERSION
 from tests.bench import budgets, hints
 from tests.bench.report import Row
 from tests.bench.watched import Watched

@@ -17,13 +17,13 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from nudge.context import project_name
+from nudge.core.context import project_name
+from nudge.core.note_files import index_files
+from nudge.core.passages import index_passages
 from nudge.learning import store
 from nudge.learning.cure import LAUNCHER, VARIABLE, Cure
 from nudge.learning.fact import Evidence, Fact
 from nudge.learning.facts import Changes
-from nudge.note_files import index_files
-from nudge.passages import index_passages
 from nudge.storage.sqlite import open_writable
 from tests.bench import histories, installation
 from tests.bench.report import Row, milliseconds

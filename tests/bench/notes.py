@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from nudge.memories import ranking
-from nudge.memories.note import COMPACT_TOON_FIELDS, TOON_FIELDS, dump_toon
-from nudge.memories.store import NoteFilter
-from nudge.passages import index_passages
+from nudge.core.passages import index_passages
+from nudge.notes import ranking
+from nudge.notes.note import COMPACT_TOON_FIELDS, TOON_FIELDS, dump_toon
+from nudge.notes.store import NoteFilter
 from nudge.storage import migrations
 from nudge.storage.sqlite import open_readonly, open_writable
 from tests.bench.report import Row

@@ -17,12 +17,12 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from nudge import limits
-from nudge.context import project_name
+from nudge.core import limits
+from nudge.core.context import project_name
 from nudge.history import store
 from nudge.history.extract import event_id
 from nudge.history.search import recent_observations, search_observations
-from nudge.ipc.client import Client
+from nudge.process.client import Client
 from nudge.storage import migrations, spool
 from nudge.storage.sqlite import open_readonly, open_writable
 from tests.bench import histories, installation

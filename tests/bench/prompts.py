@@ -20,9 +20,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from nudge.memories import store
-from nudge.memories.note import Draft, Lifetimes
-from nudge.memories.store import NoteFilter
+from nudge.notes import store
+from nudge.notes.note import Draft, Lifetimes
+from nudge.notes.store import NoteFilter
 from nudge.telling.prompt_notes import RelevantNote, relevant_notes
 from tests.bench.report import Row
 from tests.bench.retrieval import STORE_SIZE, Question, filled, questions

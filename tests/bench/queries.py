@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from nudge import limits
+from nudge.core import limits
 from tests.bench import budgets, hints
 from tests.bench.report import Row
 from tests.bench.timing import ratio, take_turns

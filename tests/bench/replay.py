@@ -19,13 +19,13 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from nudge import config
 from nudge.clients import registry
-from nudge.context import resolve
+from nudge.core.context import resolve
 from nudge.history.extract import extract, locate
-from nudge.ipc.client import Client
 from nudge.learning.command import CUT_OFF
 from nudge.learning.outcome import analyse
+from nudge.process.client import Client
+from nudge.settings import config
 from nudge.storage.sqlite import open_readonly
 from tests.bench.report import Row
 from tests.harness import Machine

@@ -17,12 +17,12 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from nudge import limits
+from nudge.core import limits
 from nudge.history import store as observations
 from nudge.history.search import search_observations
-from nudge.memories import ranking, retrieval, store
-from nudge.memories.note import TIERS, Draft, Lifetimes
-from nudge.memories.store import NoteFilter
+from nudge.notes import ranking, retrieval, store
+from nudge.notes.note import TIERS, Draft, Lifetimes
+from nudge.notes.store import NoteFilter
 from nudge.storage import migrations
 from tests.bench.report import Row
 from tests.harness import Machine

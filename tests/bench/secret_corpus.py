@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nudge import thin_json
+from nudge.core import thin_json
 from nudge.history.extract import extract
 from tests.bench import guard_samples
 

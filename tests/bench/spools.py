@@ -9,7 +9,8 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from nudge import __version__, limits
+from nudge import __version__
+from nudge.core import limits
 from nudge.storage import spool
 from tests.bench import budgets, histories
 from tests.bench.report import Row

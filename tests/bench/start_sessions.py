@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from nudge.clients import registry
-from nudge.context import resolve
+from nudge.core.context import resolve
 from nudge.history.extract import extract, locate
-from nudge.ipc.client import Client
+from nudge.process.client import Client
 from tests.harness import Machine
 
 DATA = Path(__file__).parent / "data"

@@ -23,7 +23,7 @@ from contextlib import closing
 from itertools import groupby
 from typing import Any
 
-from nudge.context import Context
+from nudge.core.context import Context
 from nudge.core.visibility import EVERYTHING
 from nudge.telling.prompt_notes import lines_about
 from nudge.telling.start import STARTUP, build

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
-from nudge import limits
-from nudge.ipc import endpoint
+from nudge.core import limits
+from nudge.process import endpoint
 from tests.bench import budgets, hints
 from tests.bench.report import Row
 from tests.bench.timing import ratio, resident_mb, take_turns

@@ -8,8 +8,8 @@ import subprocess
 import sys
 from http.client import HTTPConnection
 
-from nudge.ipc import endpoint
-from nudge.ipc.endpoint import Endpoint
+from nudge.process import endpoint
+from nudge.process.endpoint import Endpoint
 from tests.harness import ROOT, Machine, eventually
 
 _FIRST_WORDS = 400  # bytes of an answer

@@ -10,13 +10,15 @@ import json
 import os
 import time
 
-from nudge import __version__, config, paths
-from nudge.clock import iso
-from nudge.ipc import endpoint
-from nudge.ipc.endpoint import Endpoint
-from nudge.locks import OwnerLock
-from nudge.server.primary import DETACHED, Primary
-from nudge.usecases.session import open_session
+from nudge import __version__
+from nudge.core import paths
+from nudge.core.clock import iso
+from nudge.core.locks import OwnerLock
+from nudge.hints.lifetime import open_session
+from nudge.process import endpoint
+from nudge.process.endpoint import Endpoint
+from nudge.process.primary import DETACHED, Primary
+from nudge.settings import config
 
 _BEAT = 0.001
 

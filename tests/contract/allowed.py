@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from nudge import limits
+from nudge.core import limits
 from tests.contract.steps import (
     HERE,
     SIGNED,

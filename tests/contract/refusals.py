@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from nudge import limits
+from nudge.core import limits
 from tests.contract.steps import SIGNED, TOKEN, Case, exported, gives, is_set, named, payload, refuses, setting
 from tests.contract.ways import MAX_HINTS
 

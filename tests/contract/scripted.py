@@ -11,9 +11,9 @@ import time
 from typing import Any
 
 from nudge.clients import registry
-from nudge.context import resolve
+from nudge.core.context import resolve
 from nudge.history.extract import extract, locate
-from nudge.ipc.client import Client
+from nudge.process.client import Client
 from tests.harness import Machine
 
 _numbers = itertools.count()

@@ -20,7 +20,7 @@ _PLAIN = {"NO_COLOR": "1", "COLUMNS": "200"}
 # A hook that waits for a busy machine: what it put into the spool instead would come later than what was typed after
 # it.
 _NUDGE = (
-    "import sys; from nudge import limits; from nudge.__main__ import main; "
+    "import sys; from nudge.core import limits; from nudge.__main__ import main; "
     f"limits.HOOK_TIMEOUT = limits.INJECT_TIMEOUT = {TIMEOUT}; sys.exit(main())"
 )
 

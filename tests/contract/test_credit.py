@@ -7,7 +7,7 @@ import json
 import os
 from typing import Any
 
-from nudge.context import this_system
+from nudge.core.context import this_system
 from nudge.storage import spool
 from tests.contract.repos import clone, git
 from tests.harness import Machine, eventually

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from nudge import config
+from nudge.settings import config
 from tests.harness import Machine, eventually
 
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from nudge import config
-from nudge.server.rest import EXAMPLES
+from nudge.interfaces.rest import EXAMPLES
+from nudge.settings import config
 from nudge.storage import migrations
 from nudge.storage.database import Database
 from tests.contract.ways import Cli, Http, InProcess, Mcp, connected

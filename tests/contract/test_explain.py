@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from nudge import limits
+from nudge.core import limits
 from nudge.history.store import store_injection
-from nudge.server.operations import OPERATIONS
+from nudge.interfaces.operations import OPERATIONS
+from nudge.notes.explain_ops import Explain
 from nudge.storage import spool
 from nudge.storage.database import Database
-from nudge.usecases.explain import Explain
 from tests.contract.ways import InProcess
 from tests.harness import Machine, eventually
 from tests.unit.history.stored import event

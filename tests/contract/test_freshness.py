@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from nudge import transfer_files
-from nudge.context import resolve
-from nudge.ipc.client import Client
+from nudge.core import transfer_files
+from nudge.core.context import resolve
+from nudge.process.client import Client
 from nudge.storage import spool
 from tests.contract.repos import clone
 from tests.harness import Machine, eventually

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from nudge.ipc import endpoint
+from nudge.process import endpoint
 from tests.harness import NUDGE, Machine, eventually
 
 NO_LIMIT = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)

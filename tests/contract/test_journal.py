@@ -15,12 +15,12 @@ import pytest
 from nudge.cli.app import load_command
 from nudge.cli.verbs import find_verb
 from nudge.clients import registry
-from nudge.errors import Conflict
-from nudge.memories.attempts import ROOT_CAUSES
-from nudge.server import rest
-from nudge.server.operations import OPERATIONS
-from nudge.server.rest import JOURNAL_EXAMPLES, REFUSALS
-from nudge.server.schemas import schema_of
+from nudge.core.errors import Conflict
+from nudge.interfaces import rest
+from nudge.interfaces.operations import OPERATIONS
+from nudge.interfaces.rest import JOURNAL_EXAMPLES, REFUSALS
+from nudge.interfaces.schemas import schema_of
+from nudge.journal.attempts import ROOT_CAUSES
 from nudge.storage.database import Database
 from tests.contract import readme
 from tests.contract.repos import clone

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from nudge import __version__, limits
-from nudge.clock import boot_seconds
+from nudge import __version__
+from nudge.core import limits
+from nudge.core.clock import boot_seconds
 from tests.contract.repos import clone
 from tests.contract.steps import named, setting
 from tests.contract.ways import EMPTY_STORE, Http, Reply, Served, served

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from nudge import limits, paths
+from nudge.core import limits, paths
 from nudge.storage.database import Database
 from tests.contract.ways import EMPTY_STORE, Http, Served, served
 from tests.harness import Machine, eventually
@@ -233,7 +233,7 @@ def test_a_full_disk_stores_nothing(script: Http, server: Served, monkeypatch: p
     """An import or an export that finds no room for its file is refused with the reason."""
     script.exchange("POST", "/api/v1/import", notes(size=4_000))
     full = partial(open, "/dev/full")
-    monkeypatch.setattr("nudge.transfer_files.open", lambda _descriptor, mode: full(mode), raising=False)
+    monkeypatch.setattr("nudge.core.transfer_files.open", lambda _descriptor, mode: full(mode), raising=False)
     refused = script.exchange("POST", "/api/v1/import", notes(5))
     assert refused.status == 507 and "nothing was changed" in refused.json["message"]
     refused = script.exchange("GET", "/api/v1/export")

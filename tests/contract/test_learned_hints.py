@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from nudge import paths
-from nudge.ipc import endpoint
+from nudge.core import paths
+from nudge.process import endpoint
 from nudge.storage import spool
 from nudge.storage.changelog import ChangeLog, read_log
 from tests.contract.repos import clone

@@ -10,7 +10,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from nudge.ipc.client import Client
+from nudge.process.client import Client
 from nudge.storage import spool
 from tests.contract.repos import clone
 from tests.harness import Machine, eventually

@@ -13,14 +13,14 @@ import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from nudge import __version__
-from nudge.errors import Invalid
-from nudge.server import mcp_server
-from nudge.server.mcp import StdioClient
-from nudge.server.mcp_server import McpCaller, McpServer
-from nudge.server.operations import OPERATIONS
-from nudge.server.stdio import Pipe
-from nudge.usecases.app import App
-from nudge.usecases.call import Call
+from nudge.core.app import App
+from nudge.core.call import Call
+from nudge.core.errors import Invalid
+from nudge.interfaces import mcp_server
+from nudge.interfaces.mcp import StdioClient
+from nudge.interfaces.mcp_server import McpCaller, McpServer
+from nudge.interfaces.operations import OPERATIONS
+from nudge.interfaces.stdio import Pipe
 from tests.contract.ways import InProcess, Served, connected, served
 from tests.harness import Machine, Stdio
 

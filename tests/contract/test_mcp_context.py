@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from nudge import limits
-from nudge.server.operations import OPERATIONS
+from nudge.core import limits
+from nudge.interfaces.operations import OPERATIONS
 from tests.contract.repos import clone, git
 from tests.contract.ways import Http, connected
 from tests.harness import Machine, Stdio

@@ -21,7 +21,7 @@ from mcp.server.runner import serve_one
 from mcp.shared.inbound import InboundLadderRejection, InboundModernRoute, classify_inbound_request
 from mcp.types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_HANDSHAKE_VERSION
 
-from nudge.server.mcp_sdk import _Exchange
+from nudge.interfaces.mcp_sdk import _Exchange
 from tests.contract.ways import Served, served
 from tests.harness import Machine
 
@@ -105,7 +105,7 @@ async def _exercise(client: Client) -> None:
     assert refused.value.error.code == -32601
 
 
-# The parts of the SDK that nudge.server.mcp uses
+# The parts of the SDK that nudge.interfaces.mcp uses
 
 
 def test_one_message_is_served_by_serve_one() -> None:

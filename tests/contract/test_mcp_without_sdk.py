@@ -13,13 +13,13 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from nudge.errors import Conflict, Invalid, NotFound
-from nudge.server import mcp
-from nudge.server.mcp_sdk import SdkServer, describe_handshake
-from nudge.server.mcp_server import McpCaller, McpServer
-from nudge.server.operations import OPERATIONS
-from nudge.usecases.app import App
-from nudge.usecases.call import Call
+from nudge.core.app import App
+from nudge.core.call import Call
+from nudge.core.errors import Conflict, Invalid, NotFound
+from nudge.interfaces import mcp
+from nudge.interfaces.mcp_sdk import SdkServer, describe_handshake
+from nudge.interfaces.mcp_server import McpCaller, McpServer
+from nudge.interfaces.operations import OPERATIONS
 from tests import effort
 from tests.contract.ways import InProcess, connected
 from tests.harness import Machine, Stdio
@@ -301,14 +301,14 @@ def test_the_sdk_is_not_loaded_for_a_handshake_and_calls(tmp_path: Path) -> None
     """A hundred calls through PRIMARY's doors: the SDK stays on the disk. It would take longer than all the rest."""
     script = """
 import asyncio, sys
-from nudge.config import Sources
-from nudge.server.mcp_server import McpCaller, McpServer
-from nudge.server.operations import OPERATIONS
-from nudge.server.ipc_handler import IpcHandler
-from nudge.usecases.app import App
-from nudge.usecases.call import Call
-from nudge.usecases.session import open_session
-import nudge.server.primary
+from nudge.settings.config import Sources
+from nudge.interfaces.mcp_server import McpCaller, McpServer
+from nudge.interfaces.operations import OPERATIONS
+from nudge.interfaces.wire import IpcHandler
+from nudge.core.app import App
+from nudge.core.call import Call
+from nudge.hints.lifetime import open_session
+import nudge.process.primary
 
 async def main():
     app = App(open_session(sys.argv[1], Sources(sys.argv[1])), OPERATIONS)

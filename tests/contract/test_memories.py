@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from nudge.server import rest
-from nudge.server.operations import OPERATIONS
-from nudge.server.rest import NOTE_EXAMPLES, REFUSALS
+from nudge.interfaces import rest
+from nudge.interfaces.operations import OPERATIONS
+from nudge.interfaces.rest import NOTE_EXAMPLES, REFUSALS
 from nudge.storage.database import Database
 from tests import toon_parser
 from tests.contract.repos import clone

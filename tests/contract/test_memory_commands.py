@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from nudge.cli.verbs import NOTES, all_verbs
-from nudge.ipc.client import Client
-from nudge.server.rest import NOTE_EXAMPLES
+from nudge.interfaces.rest import NOTE_EXAMPLES
+from nudge.process.client import Client
 from nudge.storage.database import Database
 from tests.contract.test_memories import HEX, comparable
 from tests.contract.ways import Cli, InProcess, Outcome, outcome_of

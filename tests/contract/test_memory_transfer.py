@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from nudge import limits
-from nudge.memories.note import rfc3339
+from nudge.core import limits
+from nudge.notes.note import rfc3339
 from nudge.storage.database import Database
 from tests.contract.ways import InProcess, Outcome
 

@@ -13,7 +13,7 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis import GenerationMode, checks
 
-from nudge.server import rest
+from nudge.interfaces import rest
 from nudge.storage.database import Database
 from tests import effort
 from tests.contract.ways import Served, served

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from nudge.server.mcp_sdk import INSTRUCTIONS
-from nudge.server.operations import OPERATIONS
-from nudge.server.schemas import schema_of
-from nudge.usecases.aliases import ALIASES
+from nudge.core.aliases import ALIASES
+from nudge.interfaces.mcp_sdk import INSTRUCTIONS
+from nudge.interfaces.operations import OPERATIONS
+from nudge.interfaces.schemas import schema_of
 from tests.contract.ways import InProcess
 from tests.harness import Machine
 

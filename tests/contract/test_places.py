@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from nudge.server.operations import OPERATIONS
-from nudge.usecases.call import InContext
-from nudge.usecases.memory_models import Recall
+from nudge.core.call import InContext
+from nudge.interfaces.operations import OPERATIONS
+from nudge.notes.models import Recall
 from tests.contract.repos import clone, git
 from tests.contract.ways import Http, Mcp, Outcome, Params, Rest, Way, command_line, connected, outcome_of
 from tests.harness import Machine

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from nudge.server.operations import OPERATIONS
+from nudge.interfaces.operations import OPERATIONS
 from nudge.storage import spool
 from tests.contract.repos import clone
 from tests.contract.ways import Http, Outcome, Params, Rest

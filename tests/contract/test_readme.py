@@ -10,17 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from nudge import limits, paths
-from nudge import switches as switch
 from nudge.cli import output
 from nudge.cli.app import load_command
 from nudge.cli.verbs import GROUPS, Verb, find_verb, shown_verbs
 from nudge.clients import plan, registry
+from nudge.core import limits, paths
+from nudge.core.scoring import USES_TO_SATURATE, WEEK
 from nudge.hints.ranking import CONDITIONS_OF_FULL_SPECIFICITY, WEIGHTS
 from nudge.history.observations import RETENTION_DAYS
-from nudge.scoring import USES_TO_SATURATE, WEEK
-from nudge.server.operations import OPERATIONS
-from nudge.setting_table import SETTINGS, Setting
+from nudge.interfaces.operations import OPERATIONS
+from nudge.settings import switches as switch
+from nudge.settings.table import SETTINGS, Setting
 from nudge.storage import spool
 from tests.contract import readme
 from tests.contract.readme import Page, Step
@@ -76,7 +76,7 @@ def _default(setting: Setting) -> str:
 
 
 def test_settings_table() -> None:
-    """The table of settings is the table in `nudge.config`, line for line."""
+    """The table of settings is the table in `nudge.settings.config`, line for line."""
     lines = [f"| `{setting.variable}` | {_default(setting)} | {setting.description} |" for setting in SETTINGS]
     table = "\n".join(["| variable | default | meaning |", "|---|---|---|", *lines])
     assert re.findall(r"<!-- settings -->\n(.*?)\n<!-- /settings -->", readme.TEXT, re.DOTALL) == [table]
@@ -244,7 +244,7 @@ def test_retention() -> None:
 def test_places(monkeypatch: pytest.MonkeyPatch, platform: str, column: int) -> None:
     """The directories are those that the code computes, and every file in the first of them is named."""
     monkeypatch.setenv("HOME", "/home/me")
-    monkeypatch.setattr("nudge.paths.sys.platform", platform)
+    monkeypatch.setattr("nudge.core.paths.sys.platform", platform)
     runtime, database, logs, config = readme.rows("| directory | Linux |")
     assert _said(runtime[column]) == str(Path(paths.runtime_dir({})).parent / "MACHINE")
     assert _said(database[column]) == str(Path(paths.default_database_file({})).parent)
@@ -297,7 +297,7 @@ def test_picture() -> None:
 
 
 def test_limits_are_told() -> None:
-    """How many hints, components and bytes there may be, as `nudge.limits` has them."""
+    """How many hints, components and bytes there may be, as `nudge.core.limits` has them."""
     counts = f"{limits.MAX_HINTS:,} hints (`NUDGE_MAX_HINTS`) in {limits.MAX_COMPONENTS} components"
     each = f"{limits.MAX_HINTS_PER_COMPONENT} in each component, {limits.MAX_VALUE_BYTES // limits.KIB} KiB each"
     assert f"At most {counts}, {each}." in readme.TEXT

@@ -152,7 +152,7 @@ def test_a_release(checkout: Checkout, index: Index) -> None:
         assert {name for name in names if name.startswith("nudge/")} == {
             *modules,
             "nudge/py.typed",
-            "nudge/server/handshake.json",
+            "nudge/interfaces/handshake.json",
         }
         information = f"nudge_mcp-{__version__}.dist-info"
         assert f"Project-URL: Repository, {HOME}\n" in archive.read(f"{information}/METADATA").decode()

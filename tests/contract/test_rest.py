@@ -12,9 +12,9 @@ from urllib.parse import quote, urlencode
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
-from nudge import limits
+from nudge.core import limits
 from nudge.core.operation import Operation
-from nudge.server.operations import OPERATIONS
+from nudge.interfaces.operations import OPERATIONS
 from tests.contract.steps import HERE, named, payload, setting
 from tests.contract.ways import EMPTY_STORE, MAX_HINTS, Http, Reply, Served, normalized, served
 

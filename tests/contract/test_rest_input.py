@@ -9,8 +9,8 @@ from contextlib import closing
 import pytest
 
 from nudge.core.operation import Operation
-from nudge.server.operations import OPERATIONS
-from nudge.server.schemas import schema_of
+from nudge.interfaces.operations import OPERATIONS
+from nudge.interfaces.schemas import schema_of
 from nudge.storage.database import Database
 from tests.contract.ways import Http, Reply, served
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from nudge import config
+from nudge.settings import config
 from nudge.storage import migrations, spool
 from nudge.storage.sqlite import check, open_backup
 from tests.harness import Machine, eventually

@@ -19,8 +19,8 @@ from typing import Any
 
 import pytest
 
-from nudge import config
-from nudge.limits import LEAVE_TIMEOUT
+from nudge.core.limits import LEAVE_TIMEOUT
+from nudge.settings import config
 from tests.harness import TIMEOUT, Machine, Stdio, eventually, free_port
 from tests.processes import is_alive
 

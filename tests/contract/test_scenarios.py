@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from nudge.clock import Clock
-from nudge.config import Settings
-from nudge.errors import NotFound
-from nudge.server.operations import OPERATIONS
-from nudge.usecases.app import App
-from nudge.usecases.call import Call
-from nudge.usecases.session import open_in_memory
+from nudge.core.app import App
+from nudge.core.call import Call
+from nudge.core.clock import Clock
+from nudge.core.errors import NotFound
+from nudge.hints.lifetime import open_in_memory
+from nudge.interfaces.operations import OPERATIONS
+from nudge.settings.config import Settings
 from tests.contract.repos import clone, git
 from tests.contract.steps import TOKEN
 from tests.contract.ways import connected

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from nudge import limits, strict_json
+from nudge.core import limits, strict_json
 from nudge.hints.model import Decision
 from nudge.hints.store import HintStore
 

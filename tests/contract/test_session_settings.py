@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from nudge import config, paths
+from nudge.core import paths
+from nudge.settings import config
 from tests.harness import ROOT, Machine, Stdio, eventually, free_port
 
 SECRET = "AKIAIOSFODNN7EXAMPLE"

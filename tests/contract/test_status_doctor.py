@@ -16,11 +16,12 @@ from typing import Any, TypeVar
 
 import pytest
 
-from nudge import __version__, limits, paths
-from nudge.ipc import endpoint
-from nudge.ipc.endpoint import Endpoint
-from nudge.limits import CALL_TIMEOUT
-from nudge.locks import Flock
+from nudge import __version__
+from nudge.core import limits, paths
+from nudge.core.limits import CALL_TIMEOUT
+from nudge.core.locks import Flock
+from nudge.process import endpoint
+from nudge.process.endpoint import Endpoint
 from nudge.storage.changelog import ChangeLog
 from tests.harness import Machine, eventually
 from tests.processes import is_alive

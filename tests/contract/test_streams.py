@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from nudge import streams
+from nudge.core import streams
 from tests.harness import NUDGE, TIMEOUT, Machine, Stdio, eventually, free_port
 
 BAD_STDERR = [

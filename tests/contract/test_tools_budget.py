@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from nudge import strict_json
 from nudge.cli.verbs import all_verbs
-from nudge.server.mcp_server import McpCaller, McpServer
-from nudge.server.operations import OPERATIONS
-from nudge.usecases.call import Call
+from nudge.core import strict_json
+from nudge.core.call import Call
+from nudge.interfaces.mcp_server import McpCaller, McpServer
+from nudge.interfaces.operations import OPERATIONS
 from tests.contract.ways import InProcess
 
 MOST_CHARACTERS = 12_000

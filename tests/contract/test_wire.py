@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from nudge.ipc import endpoint
-from nudge.limits import MAX_LINE_BYTES
+from nudge.core.limits import MAX_LINE_BYTES
+from nudge.process import endpoint
 from tests.harness import TIMEOUT, Machine, eventually
 
 GOLDEN = Path(__file__).with_name("wire_v1.txt").read_text(encoding="utf-8").splitlines()

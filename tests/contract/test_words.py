@@ -13,7 +13,7 @@ import pytest
 from nudge.cli import app
 from nudge.cli.verbs import all_verbs
 from nudge.core.operation import Operation
-from nudge.server.operations import OPERATIONS
+from nudge.interfaces.operations import OPERATIONS
 from tests.contract import readme
 from tests.harness import ROOT
 

@@ -22,18 +22,18 @@ from urllib.parse import quote, urlencode
 from nudge.__main__ import main
 from nudge.cli.output import EXIT_NOT_FOUND, EXIT_OK, EXIT_REFUSED
 from nudge.cli.verbs import all_verbs
-from nudge.config import Settings
-from nudge.errors import NudgeError
-from nudge.ipc import endpoint
-from nudge.server.http import HttpServer
-from nudge.server.mcp_server import McpServer
-from nudge.server.operations import OPERATIONS
-from nudge.server.public_port import listen
+from nudge.core.app import App
+from nudge.core.call import Call
+from nudge.core.errors import NudgeError
+from nudge.hints.lifetime import open_in_memory
+from nudge.interfaces.http import HttpServer
+from nudge.interfaces.mcp_server import McpServer
+from nudge.interfaces.operations import OPERATIONS
+from nudge.interfaces.public_port import listen
+from nudge.notes.ops import recalls_counted
+from nudge.process import endpoint
+from nudge.settings.config import Settings
 from nudge.storage.database import Database
-from nudge.usecases.app import App
-from nudge.usecases.call import Call
-from nudge.usecases.memories import recalls_counted
-from nudge.usecases.session import open_in_memory
 from tests.harness import TIMEOUT, Machine, Stdio, free_port
 
 T = TypeVar("T")

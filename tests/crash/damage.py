@@ -13,7 +13,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from nudge import config
+from nudge.settings import config
 from tests.crash.writers import Figures
 from tests.harness import Machine, Stdio, eventually
 from tests.processes import is_alive

@@ -8,8 +8,8 @@ import subprocess
 from contextlib import ExitStack
 from pathlib import Path
 
-from nudge import limits
-from nudge.ipc import endpoint
+from nudge.core import limits
+from nudge.process import endpoint
 from tests.crash.starters import cpu_seconds
 from tests.crash.writers import Figures
 from tests.harness import NUDGE, Machine, eventually

@@ -9,8 +9,9 @@ import subprocess
 import sys
 import threading
 
-from nudge import __version__, paths
-from nudge.ipc import endpoint
+from nudge import __version__
+from nudge.core import paths
+from nudge.process import endpoint
 from tests.crash.writers import Figures
 from tests.harness import Machine
 from tests.processes import is_alive

@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 
-from nudge.limits import LEAVE_TIMEOUT
+from nudge.core.limits import LEAVE_TIMEOUT
 from tests.crash.writers import Figures, Ledger, settle, start, wait_for_more, writing
 from tests.harness import Machine, Stdio, eventually
 from tests.processes import is_alive

@@ -7,7 +7,7 @@ import shutil
 import signal
 from collections.abc import Callable
 
-from nudge import config
+from nudge.settings import config
 from tests.crash.writers import Figures, start
 from tests.harness import Machine, eventually
 from tests.processes import is_alive

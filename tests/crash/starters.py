@@ -10,7 +10,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from nudge import limits, paths
+from nudge.core import limits, paths
 from tests.crash.writers import Figures
 from tests.harness import Machine, Stdio, eventually
 
@@ -125,7 +125,7 @@ def waiting_commands(count: int) -> Figures:
 
 
 _HOLD = (
-    "import sys, time; from nudge.ipc.spawn import Starter; s = Starter(sys.argv[1]); "
+    "import sys, time; from nudge.process.spawn import Starter; s = Starter(sys.argv[1]); "
     "print(s.hold(), flush=True); time.sleep(60)"
 )
 

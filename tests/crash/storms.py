@@ -6,8 +6,8 @@ import os
 import subprocess
 from pathlib import Path
 
-from nudge import paths
-from nudge.limits import MAX_ANSWERS
+from nudge.core import paths
+from nudge.core.limits import MAX_ANSWERS
 from tests.crash.writers import Figures
 from tests.harness import Machine, Stdio, eventually
 from tests.processes import is_alive

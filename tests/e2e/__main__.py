@@ -9,7 +9,7 @@ import time
 import traceback
 from collections.abc import Callable
 
-from nudge.server.mcp import choose_tools
+from nudge.interfaces.mcp import choose_tools
 from tests.e2e import agent, clients, conformance, journal, learning, other_clients, two_days, wiring
 from tests.e2e.clients import Desk
 from tests.harness import Machine

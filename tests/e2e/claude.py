@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from nudge import limits
+from nudge.core import limits
 from tests.e2e.clients import Desk
 from tests.harness import ROOT, TIMEOUT, eventually, free_port
 

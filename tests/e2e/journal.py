@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from nudge import limits
+from nudge.core import limits
 from tests.e2e import claude
 from tests.e2e.claude import Run, Step, bash, tool
 from tests.e2e.clients import Desk

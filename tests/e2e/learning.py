@@ -8,7 +8,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from nudge import limits
+from nudge.core import limits
 from tests.contract.repos import git
 from tests.e2e import claude
 from tests.e2e.clients import Desk

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from wcmatch import glob
 
-from nudge.errors import ScopeInvalid
+from nudge.core.errors import ScopeInvalid
 from nudge.security.patterns import compile_glob
 
 FLAGS = glob.GLOBSTAR | glob.BRACE | glob.DOTGLOB | glob.CASE | glob.FORCEUNIX

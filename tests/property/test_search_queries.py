@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from nudge.errors import Invalid
+from nudge.core.errors import Invalid
 from nudge.history.search import search_observations
 from tests import effort
 from tests.unit.history.stored import NOW, event, filled, prompt

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from nudge.context import Context
-from nudge.errors import Conflict, NotFound, QuotaExceeded
+from nudge.core.context import Context
+from nudge.core.errors import Conflict, NotFound, QuotaExceeded
 from nudge.hints.model import Change, Decision, Hint
 from nudge.hints.scope import parse_scope
 from nudge.hints.store import HintStore

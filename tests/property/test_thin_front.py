@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from nudge import __main__ as front
 from nudge.cli import app
-from nudge.errors import RemoteError, Unavailable
+from nudge.core.errors import RemoteError, Unavailable
 
 HINT = {
     "value": {"type": "command", "cmd": "make\ttest", "shell": "bash"},
@@ -128,7 +128,7 @@ def run(main: Callable[[Sequence[str]], int], line: Sequence[str], answer: Any) 
     out, err, client = io.StringIO(), io.StringIO(), Recorder(answer)
     stdin = io.TextIOWrapper(io.BytesIO(b"piped\n"))
     with (
-        mock.patch("nudge.ipc.client.Client", client),
+        mock.patch("nudge.process.client.Client", client),
         mock.patch.object(sys, "stdin", stdin),
         redirect_stdout(out),
         redirect_stderr(err),
@@ -182,6 +182,6 @@ def test_both_ways_serve_alike(folder: Path, parts: list[list[str]]) -> None:
             options.append({name: value for name, value in vars(given).items() if value})
             return 0
 
-        with quiet_place(folder), mock.patch("nudge.server.role.serve", serve):
+        with quiet_place(folder), mock.patch("nudge.process.role.serve", serve):
             outcomes.append((*run(main, line, None), options))
     assert outcomes[0] == outcomes[1]

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from nudge import limits
+from nudge.core import limits
 from tests.pace import slowness
 from tests.security.served import Served
 

@@ -19,22 +19,22 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from nudge import __version__
-from nudge.config import Settings, Sources
-from nudge.ipc import endpoint
-from nudge.ipc.connection import Connection
-from nudge.ipc.endpoint import Endpoint
-from nudge.ipc.server import WireServer
-from nudge.server.http import HttpServer
-from nudge.server.ipc_handler import IpcHandler
-from nudge.server.mcp import StdioClient
-from nudge.server.mcp_server import McpServer, StdioServer
-from nudge.server.operations import OPERATIONS
-from nudge.server.proxy import Proxy
-from nudge.server.public_port import listen
-from nudge.server.stdio import Pipe
-from nudge.usecases.app import App
-from nudge.usecases.call import Call
-from nudge.usecases.session import open_session
+from nudge.core.app import App
+from nudge.core.call import Call
+from nudge.hints.lifetime import open_session
+from nudge.interfaces.http import HttpServer
+from nudge.interfaces.mcp import StdioClient
+from nudge.interfaces.mcp_server import McpServer, StdioServer
+from nudge.interfaces.operations import OPERATIONS
+from nudge.interfaces.public_port import listen
+from nudge.interfaces.stdio import Pipe
+from nudge.interfaces.wire import IpcHandler
+from nudge.process import endpoint
+from nudge.process.connection import Connection
+from nudge.process.endpoint import Endpoint
+from nudge.process.proxy import Proxy
+from nudge.process.wire_server import WireServer
+from nudge.settings.config import Settings, Sources
 from tests.harness import TIMEOUT, ports
 
 TOKEN = "0123456789abcdef" * 4

@@ -6,8 +6,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from nudge.server.operations import OPERATIONS
-from nudge.server.schemas import schema_of
+from nudge.interfaces.operations import OPERATIONS
+from nudge.interfaces.schemas import schema_of
 from tests.security.examples import CALLS, CONTEXT, META, PAYLOAD, SCOPE, STORED, places, replaced
 
 SECRET = "gh" + "p_16C7e42F292c6912E7710c838347Ae178B4a"

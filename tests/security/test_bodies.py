@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from nudge import limits
-from nudge.errors import INVALID_REQUEST, PARSE_ERROR
-from nudge.limits import MAX_BATCH, MAX_BODY_BYTES, MAX_IMPORT_BODY_BYTES
+from nudge.core import limits
+from nudge.core.errors import INVALID_REQUEST, PARSE_ERROR
+from nudge.core.limits import MAX_BATCH, MAX_BODY_BYTES, MAX_IMPORT_BODY_BYTES
 from tests.harness import TIMEOUT
 from tests.security.doors import DOORS, Door, refusal_of, setting, still_serves
 from tests.security.served import TOKEN, Closed, Raw, Served, post, rpc, served

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from nudge import __version__
-from nudge.server import http
+from nudge.interfaces import http
 from tests.security.served import TOKEN, Reply, Served, rpc, served
 
 PORT = "@"  # stands for the port the server got

@@ -8,8 +8,8 @@ from urllib.parse import quote
 
 import pytest
 
-from nudge.errors import INTERNAL_ERROR
-from nudge.server.operations import OPERATIONS
+from nudge.core.errors import INTERNAL_ERROR
+from nudge.interfaces.operations import OPERATIONS
 from tests import effort
 from tests.security.doors import DOORS, refusal_of
 from tests.security.examples import CALLS, places, renamed, replaced

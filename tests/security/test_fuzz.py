@@ -16,15 +16,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nudge import paths, strict_json
-from nudge.config import Sources
-from nudge.context import Context
-from nudge.errors import NudgeError
-from nudge.server.operations import OPERATIONS
+from nudge.core import paths, strict_json
+from nudge.core.app import App
+from nudge.core.call import Call, EnvNeeded
+from nudge.core.context import Context
+from nudge.core.errors import NudgeError
+from nudge.hints.lifetime import open_session
+from nudge.interfaces.operations import OPERATIONS
+from nudge.settings.config import Sources
 from nudge.storage.changelog import read_log
-from nudge.usecases.app import App
-from nudge.usecases.call import Call, EnvNeeded
-from nudge.usecases.session import open_session
 from tests import effort
 from tests.security.served import Line, Served, rpc, served
 from tests.security.strategies import CALL, GOOD_CALLS, SECRET

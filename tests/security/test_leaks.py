@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from nudge.ipc import endpoint
+from nudge.process import endpoint
 from tests.harness import Machine
 from tests.security.served import Closed, Raw, post, rpc
 

@@ -281,7 +281,7 @@ def live(machine: Machine) -> None:
 def fill_log(machine: Machine) -> None:
     """Enough for a rotation, by a process that logs as the server does."""
     code = (
-        "from nudge.server.diagnostics import configure_log; import logging; configure_log('info'); "
+        "from nudge.process.diagnostics import configure_log; import logging; configure_log('info'); "
         "[logging.error('x' * 1000) for _ in range(1100)]"
     )
     done = subprocess.run(

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from nudge import limits
-from nudge.errors import ScopeInvalid
+from nudge.core import limits
+from nudge.core.errors import ScopeInvalid
 from nudge.hints.model import Change, Hint
 from tests import effort
 from tests.security.heartbeat import MOST_HELD, held

@@ -16,13 +16,14 @@ from typing import Any
 
 import pytest
 
-from nudge import __version__, hook, limits, locks, paths
-from nudge.ipc import endpoint, spawn
+from nudge import __version__, hook
+from nudge.core import limits, locks, paths
+from nudge.process import endpoint, spawn
 from nudge.storage import spool
 from nudge.telling.start import Digest
 from tests.harness import TIMEOUT
 from tests.unit.history.payloads import CLAUDE_CODE, CODEX, GEMINI, OPENCODE, bash, extract, failure, payload, tool
-from tests.unit.ipc.primaries import Answer, FakePrimary, error, line, result
+from tests.unit.process.primaries import Answer, FakePrimary, error, line, result
 from tests.unit.test_thin_path import HEAVY, ROOT, loaded_by, top_levels
 
 SESSION_ID = "550e8400-e29b-41d4-a716-446655440000"
@@ -633,7 +634,7 @@ def test_a_usual_event_needs_no_patterns(runtime: str, event: dict[str, Any]) ->
         "nudge.storage.spool",
         "re",
     }
-    assert len([name for name in loaded if name.startswith("nudge")]) <= 28
+    assert len([name for name in loaded if name.startswith("nudge")]) <= 30  # with the packages that they are in
 
 
 def test_a_real_process_is_silent(runtime: str) -> None:

@@ -1,6 +1,8 @@
-"""Which package may import which. Data flows one way: interface (cli, hook, ipc, http, mcp) -> operation -> domain ->
-storage; the leaves are below all of them. In a room (`learning`, `telling`) the role of a module decides: `ops` sees
-storage and the app, `store` is seen by the room and operations only, `cli` has its verbs, everything else is pure."""
+"""Who may import whom, by the role of a module. Data flows one way: an interface (cli, hook, wire, http, mcp) parses
+and renders, an operation validates and decides, the pure modules of a room compute, a store keeps rows.
+
+In a room, `ops` (and what ends in `_ops`) has its operations and is the only one that sees storage and the application;
+`store` is seen by the room and by operations; `cli` has its verbs; everything else is pure."""
 
 from __future__ import annotations
 
@@ -17,68 +19,53 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 
-# Every package may import these; they import nothing but each other.
-LEAVES = frozenset(
-    (
-        "__version__",
-        "clock",
-        "config",
-        "context",
-        "core",
-        "errors",
-        "files",
-        "json_reader",
-        "limits",
-        "locks",
-        "note_files",
-        "passages",
-        "paths",
-        "programs",
-        "repos",
-        "scoring",
-        "spelling",
-        "security",
-        "setting_table",
-        "words",
-        "streams",
-        "strict_json",
-        "switches",
-        "text",
-        "thin_json",
-        "transfer_files",
-    )
-)
-DOMAINS = frozenset(("hints", "history", "learning", "manifests", "memories", "telling"))
-ROOMS = frozenset(("learning", "telling"))
-OPS, STORE, VERBS = "a room's ops", "a room's store", "a room's cli"
-# `observer` and `hook_answers` are the parts of the operation `nudge.record` that learn and tell.
-ROLES = {"ops": OPS, "observer": OPS, "hook_answers": OPS, "store": STORE, "cli": VERBS}
+ROOMS = frozenset(("hints", "history", "journal", "learning", "notes", "telling"))
+LEAF, APP, OPS, STORE, VERBS, CLIENT_SIDE = "leaf", "app", "ops", "store", "verbs", "client side"
+LEAVES = frozenset((LEAF, "security", "settings"))
+"""Every module may import these; they import nothing but each other."""
+ROLES = {"ops": OPS, "store": STORE, "cli": VERBS}
+NAMED = {
+    **dict.fromkeys(("nudge.core.app", "nudge.core.call", "nudge.core.aliases"), APP),
+    # The parts of the operation `nudge.record` that learn and tell.
+    **dict.fromkeys(("nudge.learning.observer", "nudge.telling.hook_answers"), OPS),
+    "nudge.telling.offline": OPS,  # the operation `nudge.inject` without a server
+    "nudge.hints.lifetime": OPS,  # it writes the change log and replays it
+    "nudge.notes.models": OPS,
+    **dict.fromkeys(("nudge.history.transcripts", "nudge.notes.chat_import", "nudge.hints.freshness"), CLIENT_SIDE),
+}
+"""Modules whose role their name does not say."""
+PURE = ROOMS | {"manifests"}
 
 MAY_IMPORT = {
     **dict.fromkeys(LEAVES, LEAVES),
-    **{domain: LEAVES | {domain} for domain in DOMAINS},
-    OPS: LEAVES | DOMAINS | {OPS, STORE, "storage", "usecases"},
-    STORE: LEAVES | ROOMS,
-    VERBS: LEAVES | {"cli", "clients", "statusline", "usecases"},
+    **{room: LEAVES | {room} for room in PURE},
+    APP: LEAVES | ROOMS | {APP, OPS, STORE, "clients", "storage"},
+    OPS: LEAVES | PURE | {APP, OPS, STORE, CLIENT_SIDE, "clients", "storage"},
+    STORE: LEAVES,
+    CLIENT_SIDE: LEAVES | PURE | {"clients"},
+    VERBS: LEAVES | PURE | {VERBS, CLIENT_SIDE, "cli", "clients", "process", "statusline"},
     "history": LEAVES | {"history", "learning"},  # it reads shell lines as learning does
     # What is told is about what the others know.
-    "telling": LEAVES | {"hints", "history", "learning", "memories", "telling"},
+    "telling": LEAVES | {"hints", "history", "journal", "learning", "notes", "telling"},
+    "journal": LEAVES | {"journal", "learning", "notes"},  # an attempt is a note; its outcome is that of a command
     "clients": LEAVES | {"clients"},
     "storage": LEAVES | {"storage"},
-    "ipc": LEAVES | {"ipc"},
-    "usecases": LEAVES | DOMAINS | {OPS, STORE, "clients", "storage", "usecases"},
-    "doctor": LEAVES | DOMAINS | {"clients", "doctor", "ipc", "storage", "usecases"},
-    "server": LEAVES | {OPS, "clients", "ipc", "server", "usecases"},
+    "doctor": LEAVES | ROOMS | {APP, OPS, STORE, CLIENT_SIDE, "clients", "doctor", "process", "storage"},
+    "process": LEAVES | ROOMS | {APP, OPS, STORE, "clients", "interfaces", "process", "storage"},
+    "interfaces": LEAVES | {APP, OPS, "clients", "interfaces", "process"},
     # The CLI reads the manifests of a repo itself: PRIMARY may be unable to see the caller's files.
-    "cli": LEAVES | {"cli", "clients", "doctor", "ipc", "manifests", "server", "usecases"},
-    "hook": LEAVES | {"ipc"},
-    "statusline": LEAVES | {"ipc"},
-    "__main__": LEAVES | {"cli", "hook", "ipc", "server", "statusline"},
+    "cli": LEAVES | PURE | {APP, OPS, CLIENT_SIDE, VERBS, "cli", "clients", "doctor", "process"},
+    "hook": LEAVES | {"process"},
+    "statusline": LEAVES | {"process"},
+    "__main__": LEAVES | {"cli", "hook", "process", "statusline"},
 }
 
 EXCEPTIONS = {
+    # Its annotations name the caller.
+    ("nudge.core.visibility", "nudge.core.app"),
+    ("nudge.core.visibility", "nudge.core.call"),
     # The keys of the setting `retention` are the types of observations.
-    ("nudge.setting_table", "nudge.history.observations"),
+    ("nudge.settings.table", "nudge.history.observations"),
     # A hook has no time to wait for a server: it parses its event, and writes it to the spool, by itself.
     ("nudge.hook", "nudge.clients.client"),
     ("nudge.hook", "nudge.clients.registry"),
@@ -86,12 +73,13 @@ EXCEPTIONS = {
     ("nudge.hook", "nudge.storage.spool"),
     # Nor has it for the text of a start, which is built from the files on the disk.
     ("nudge.hook", "nudge.telling.offline"),
-    *(
-        ("nudge.telling.offline", f"nudge.{name}")
-        for name in ("storage.sqlite", "usecases.freshness", "usecases.session", "usecases.visibility")
-    ),
-    # The text of a start is composed from a connection, since a hook has no application.
+    # An attempt is a note.
+    ("nudge.journal.store", "nudge.notes.note"),
+    ("nudge.journal.store", "nudge.notes.store"),
+    # What is told is composed from a connection, since a hook has no application.
     ("nudge.telling.start", "nudge.learning.store"),
+    ("nudge.telling.prompt_notes", "nudge.notes.store"),
+    ("nudge.telling.file_notes", "nudge.notes.store"),
 }
 
 BANNED_IN_DOMAINS = frozenset(("aiohttp", "asyncio", "sqlite3"))
@@ -125,24 +113,34 @@ def _imports(source: str) -> Iterator[str]:
 
 
 def _imported(package: str, name: str) -> str:
-    """`from nudge import limits` names a module, `from nudge.limits import KIB` a part of one."""
+    """`from nudge import limits` names a module, `from nudge.core.limits import KIB` a part of one."""
     inner = f"{package}.{name}"
     return inner if inner in modules() or package == "nudge" else package
 
 
 def package_of(module: str) -> str:
-    """Return the package or leaf directly below `nudge` that a module belongs to, or its role in a room."""
+    """Return the role of a module, or the package directly below `nudge` that it belongs to."""
+    if module in NAMED:
+        return NAMED[module]
     parts = module.split(".")
-    if len(parts) == 3 and parts[1] in ROOMS and parts[2] in ROLES:
-        return ROLES[parts[2]]
-    return parts[1] if len(parts) > 1 else "__version__"
+    if len(parts) == 1 or parts[1] == "core" or parts[1] == "__version__":
+        return LEAF
+    if len(parts) == 3 and parts[1] in ROOMS:
+        return ROLES.get(parts[2], OPS if parts[2].endswith("_ops") else parts[1])
+    return parts[1]
 
 
 def forbidden_imports(module: str, source: str) -> list[str]:
     """Return the imports of Nudge's own modules that MAY_IMPORT does not allow."""
     ours = (name for name in imports(source) if name.partition(".")[0] == "nudge")
-    foreign = (name for name in ours if package_of(name) not in MAY_IMPORT[package_of(module)])
+    allowed = MAY_IMPORT[package_of(module)]
+    foreign = (name for name in ours if package_of(name) not in allowed and not _is_of_own_store(module, name))
     return [f"{module} imports {name}" for name in foreign if (module, name) not in EXCEPTIONS]
+
+
+def _is_of_own_store(module: str, name: str) -> bool:
+    """Whether a module and the store of its room are the two."""
+    return STORE in (package_of(module), package_of(name)) and module.split(".")[:2] == name.split(".")[:2]
 
 
 def libraries(source: str) -> set[str]:
@@ -176,7 +174,7 @@ def test_data_flows_one_way() -> None:
 def test_a_domain_does_no_io_of_its_own() -> None:
     """Domains take and return plain values: no event loop, no network, and SQL in a store only."""
     forbidden = set()
-    for module in filter(lambda name: package_of(name) in DOMAINS | {STORE}, modules()):
+    for module in filter(lambda name: package_of(name) in PURE | {STORE}, modules()):
         allowed = {"sqlite3"} if module.rpartition(".")[2] == "store" else set()
         forbidden |= {(module, name) for name in libraries(modules()[module]) & BANNED_IN_DOMAINS - allowed}
     assert forbidden == set()
@@ -199,14 +197,14 @@ def test_every_exception_is_in_use() -> None:
     [
         ("nudge.hints.store", "from nudge.storage import changelog"),
         ("nudge.hints.store", "from nudge.history.event import Event"),
-        ("nudge.telling.prompt", "from nudge.usecases.app import App"),
+        ("nudge.telling.prompt", "from nudge.core.app import App"),
         ("nudge.telling.prompt", "from nudge.learning.store import load"),
         ("nudge.learning.cures", "from nudge.learning import ops"),
         ("nudge.learning.store", "from nudge.storage.database import Database"),
-        ("nudge.storage.database", "def late():\n    import nudge.usecases.app"),
-        ("nudge.ipc.spawn", "from nudge.server import http"),
-        ("nudge.errors", "from nudge.hints.model import Hint"),
-        ("nudge.server.http", "from nudge.hints.store import HintStore"),
+        ("nudge.storage.database", "def late():\n    import nudge.core.app"),
+        ("nudge.process.spawn", "from nudge.cli import app"),
+        ("nudge.core.errors", "from nudge.hints.model import Hint"),
+        ("nudge.interfaces.http", "from nudge.hints.store import HintStore"),
     ],
 )
 def test_a_forbidden_import_is_detected(module: str, source: str) -> None:

@@ -13,34 +13,34 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 LEAVES = (
-    "errors",
-    "limits",
-    "locks",
-    "config",
-    "clock",
-    "context",
-    "paths",
-    "programs",
-    "repos",
-    "setting_table",
-    "switches",
+    "core.errors",
+    "core.limits",
+    "core.locks",
+    "settings.config",
+    "core.clock",
+    "core.context",
+    "core.paths",
+    "core.programs",
+    "core.repos",
+    "settings.table",
+    "settings.switches",
     "security.absolute_paths",
     "security.secrets",
-    "files",
-    "streams",
-    "strict_json",
-    "text",
-    "thin_json",
+    "core.files",
+    "core.streams",
+    "core.strict_json",
+    "core.text",
+    "core.thin_json",
 )
 IPC = (
-    "ipc.endpoint",
-    "ipc.connection",
-    "ipc.spawn",
-    "ipc.client",
-    "server.role",
-    "server.mcp",
-    "server.stdio",
-    "server.proxy",
+    "process.endpoint",
+    "process.connection",
+    "process.spawn",
+    "process.client",
+    "process.role",
+    "interfaces.mcp",
+    "interfaces.stdio",
+    "process.proxy",
 )
 CLIENTS = ("claude_code", "codex", "gemini", "opencode", "cursor")
 HOOK = (
@@ -76,8 +76,17 @@ HEAVY = frozenset(
 # Modules that take 8 ms together, more than everything else that a hook imports.
 JSON_AND_RE = frozenset(("collections", "enum", "functools", "json", "re"))
 WITHOUT_JSON_AND_RE = (
-    *("hook", "history.extract", "ipc.client", "ipc.spawn", "cli.plain", "cli.output", "config", "security.secrets"),
-    *("clients.registry", "clients.claude_code", "context", "switches", "storage.spool", "statusline"),
+    *(
+        "hook",
+        "history.extract",
+        "process.client",
+        "process.spawn",
+        "cli.plain",
+        "cli.output",
+        "settings.config",
+        "security.secrets",
+    ),
+    *("clients.registry", "clients.claude_code", "core.context", "settings.switches", "storage.spool", "statusline"),
 )
 
 
@@ -119,7 +128,7 @@ def test_a_hook_and_a_plain_line_import_neither_json_nor_re(module: str) -> None
 
 def test_a_proxy_imports_all_clients_at_its_start() -> None:
     """The package may be upgraded while a PROXY serves: what it imports later could be of another version."""
-    assert {f"nudge.clients.{name}" for name in CLIENTS} <= loaded_by("import nudge.server.proxy")
+    assert {f"nudge.clients.{name}" for name in CLIENTS} <= loaded_by("import nudge.process.proxy")
 
 
 def test_a_hook_of_claude_code_imports_no_other_client() -> None:
@@ -137,7 +146,7 @@ def test_an_indirect_import_is_detected() -> None:
 def test_primary_starts_without_aiohttp_and_the_mcp_sdk() -> None:
     """A command or hook that starts a server waits for its start; the MCP SDK alone would make that four times as
     long."""
-    statement = "import nudge.server.primary, sys; print(*sys.modules)"
+    statement = "import nudge.process.primary, sys; print(*sys.modules)"
     run = subprocess.run([sys.executable, "-c", statement], capture_output=True, text=True, check=True, cwd=ROOT)
     assert "pydantic" in run.stdout.split()
     assert not {"aiohttp", "mcp", "mcp_types", "starlette", "uvicorn"} & set(run.stdout.split())

@@ -169,7 +169,7 @@ def repo(somewhere: Path) -> Path:
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Server:
     fake = Server()
-    monkeypatch.setattr("nudge.ipc.client.Client", fake.client)
+    monkeypatch.setattr("nudge.process.client.Client", fake.client)
     return fake
 
 

@@ -11,9 +11,8 @@ from nudge import __version__
 from nudge.cli.app import Root, load_command
 from nudge.cli.plain import Invocation
 from nudge.cli.verbs import GROUPS, Verb, all_verbs, shown_verbs
-
-from .conftest import HINT, Nudge, Server
-from .test_history import FACT
+from tests.unit.cli.conftest import HINT, Nudge, Server
+from tests.unit.cli.test_history import FACT
 
 SHOWN = list(shown_verbs())
 
@@ -127,7 +126,7 @@ def test_every_parameter_is_explained(verb: Verb) -> None:
 
 @pytest.mark.parametrize("verb", SHOWN, ids=lambda verb: verb.name)
 def test_no_variable_sets_an_option(verb: Verb) -> None:
-    """Settings come from `nudge.config` alone: click reads no environment variables."""
+    """Settings come from `nudge.settings.config` alone: click reads no environment variables."""
     assert all(param.envvar is None for param in load_command(verb).params)
 
 

@@ -12,8 +12,7 @@ import pytest
 
 from nudge.cli import completion
 from nudge.cli.verbs import shown_verbs
-
-from .conftest import HINT, Nudge, Server
+from tests.unit.cli.conftest import HINT, Nudge, Server
 
 BASH = shutil.which("bash")
 SHELLS = ("bash", "zsh", "fish")

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from nudge.errors import RemoteError
-
-from .conftest import EXPLAIN, HINT, Nudge, Server, Terminal, Typed
+from nudge.core.errors import RemoteError
+from tests.unit.cli.conftest import EXPLAIN, HINT, Nudge, Server, Terminal, Typed
 
 
 def hit(key: str, value: str, **meta: object) -> dict[str, object]:

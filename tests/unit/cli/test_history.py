@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from nudge.clock import iso
-from nudge.errors import RemoteError
-
-from .conftest import Nudge, Outcome, Server, Terminal
+from nudge.core.clock import iso
+from nudge.core.errors import RemoteError
+from tests.unit.cli.conftest import Nudge, Outcome, Server, Terminal
 
 NOW = int(time.time())
 SESSION = "d4f8a2b1-0000-4000-8000-000000000000"

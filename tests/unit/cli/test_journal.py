@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from nudge.cli import journal, result_lines
-from nudge.errors import Conflict, NotFound
-from nudge.memories import attempts
-
-from .conftest import NOTE, Nudge, Server, Terminal
+from nudge.cli import result_lines
+from nudge.core.errors import Conflict, NotFound
+from nudge.journal import attempts
+from nudge.journal import cli as journal
+from tests.unit.cli.conftest import NOTE, Nudge, Server, Terminal
 
 MOMENT = datetime(2026, 11, 16, 8, tzinfo=UTC)
 NOW = MOMENT.isoformat()

@@ -8,8 +8,7 @@ import pytest
 from nudge.cli import output
 from nudge.cli.app import load_command
 from nudge.cli.verbs import Verb, shown_verbs
-
-from .conftest import Nudge, Terminal
+from tests.unit.cli.conftest import Nudge, Terminal
 
 MAN = shutil.which("man")
 

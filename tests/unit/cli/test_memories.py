@@ -11,14 +11,13 @@ from typing import Any, get_args
 
 import pytest
 
-from nudge import limits
 from nudge.cli import params
-from nudge.cli.memories import first_sentence, recall_hints
-from nudge.memories import note
-from nudge.memories.note import Lifetimes
-from nudge.usecases.memory_models import Kind
-
-from .conftest import NOTE, Nudge, Outcome, Server, Terminal, Typed
+from nudge.core import limits
+from nudge.notes import note
+from nudge.notes.cli import first_sentence, recall_hints
+from nudge.notes.models import Kind
+from nudge.notes.note import Lifetimes
+from tests.unit.cli.conftest import NOTE, Nudge, Outcome, Server, Terminal, Typed
 
 HIT = {
     "component": "db",

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nudge.cli import output
-from nudge.errors import Conflict, Invalid, NudgeError, QuotaExceeded, SecretRejected, StorageFailed
-from nudge.hints.quotas import SecretFinding
-from nudge.text import escape
+from nudge.core.errors import Conflict, Invalid, NudgeError, QuotaExceeded, SecretRejected, StorageFailed
+from nudge.core.text import escape
+from nudge.hints.admission import SecretFinding
 
 PEN = output.Styler(color=False, unicode=True, width=40)
 

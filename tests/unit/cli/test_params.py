@@ -4,7 +4,7 @@ import pytest
 
 from nudge.cli import params
 from nudge.cli.params import parse_globs
-from nudge.memories import chat_exports, note
+from nudge.notes import chat_exports, note
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from nudge.clock import iso
-from nudge.errors import RemoteError, Unavailable
-
-from .conftest import EXPLAIN, HINT, Nudge, Server, Terminal
+from nudge.core.clock import iso
+from nudge.core.errors import RemoteError, Unavailable
+from tests.unit.cli.conftest import EXPLAIN, HINT, Nudge, Server, Terminal
 
 # get
 

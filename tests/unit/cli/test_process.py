@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from nudge import limits
+from nudge.core import limits
 from tests.harness import TIMEOUT
 
 ROOT = Path(__file__).parents[3]
@@ -68,19 +68,32 @@ def test_plain_lines_load_little(tmp_path: Path, words: list[str]) -> None:
     assert modules_of(tmp_path, words) & {*COSTLY, *FOREIGN} == set()
 
 
-@pytest.mark.parametrize(("verb", "module"), [("ls", "hints"), ("sessions", "history"), ("status", "server")])
+@pytest.mark.parametrize(
+    ("verb", "module"), [("ls", "hints.cli"), ("sessions", "history.cli"), ("status", "cli.server")]
+)
 def test_a_verb_loads_its_own_module(tmp_path: Path, verb: str, module: str) -> None:
     """The modules of the other verbs are not imported, and nothing of the server is."""
     loaded = modules_of(tmp_path, [verb])
-    verbs = {"hints", "transfer", "history", "told", "upkeep", "server", "wiring", "man"}
-    assert {name for name in verbs if f"nudge.cli.{name}" in loaded} == {module}
+    verbs = {"hints.cli", "notes.cli", "history.cli", "telling.cli"}
+    verbs |= {"cli.transfer", "cli.upkeep", "cli.server", "cli.wiring", "cli.man"}
+    assert {name for name in verbs if f"nudge.{name}" in loaded} == {module}
     assert loaded & {"aiohttp", "asyncio", "mcp", "pydantic", "re2", "wcmatch", "filelock"} == set()
 
 
-@pytest.mark.parametrize("words", [["--help"], ["--version"], ["frobnicate"]])
-def test_help_loads_no_verb(tmp_path: Path, words: list[str]) -> None:
-    """The table of verbs is enough for it."""
-    assert not {f"nudge.cli.{name}" for name in ("hints", "history", "server", "wiring")} & modules_of(tmp_path, words)
+@pytest.mark.parametrize("words", [["--help"], ["frobnicate"]])
+def test_help_loads_nothing_of_the_server(tmp_path: Path, words: list[str]) -> None:
+    """It asks each verb for its summary."""
+    loaded = modules_of(tmp_path, words)
+    assert "nudge.history.cli" in loaded
+    assert loaded & {"aiohttp", "asyncio", "mcp", "pydantic", "re2", "wcmatch", "filelock", "sqlite3"} == set()
+
+
+def test_the_version_loads_no_verb(tmp_path: Path) -> None:
+    """Nothing is looked up for it."""
+    loaded = modules_of(tmp_path, ["--version"])
+    assert not {
+        name for name in loaded if name.startswith("nudge.") and name.endswith((".cli", ".wiring", ".server"))
+    } - {"nudge.cli"}
 
 
 def test_without_home(tmp_path: Path) -> None:

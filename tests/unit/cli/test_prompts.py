@@ -11,8 +11,7 @@ import pytest
 from nudge.cli import prompts
 from nudge.cli.output import Console, Usage
 from tests.harness import eventually
-
-from .conftest import Nudge, Server, Terminal
+from tests.unit.cli.conftest import Nudge, Server, Terminal
 
 
 def at_terminal(monkeypatch: pytest.MonkeyPatch, typed: str) -> None:
@@ -53,7 +52,7 @@ def test_leaving_a_question_is_ctrl_c(
     (somewhere / "x.db").touch()
     monkeypatch.setattr("nudge.cli.upkeep.ask", lambda *_, **__: (_ for _ in ()).throw(click.Abort()))
     monkeypatch.setattr(
-        "nudge.usecases.owned_files.check_backup",
+        "nudge.process.owned_files.check_backup",
         lambda _: {"observations": 1, "sessions": 1, "notes": 1},
         raising=False,
     )

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from nudge import doctor, limits, paths
-from nudge import switches as switch
+from nudge import doctor
+from nudge.core import limits, paths
+from nudge.core.errors import NudgeError, RemoteError, Unavailable, WrongPort
 from nudge.doctor.model import Finding, Snapshot, fail, ok, warn
-from nudge.errors import NudgeError, RemoteError, Unavailable, WrongPort
-from nudge.setting_table import HOOK, SETTINGS
+from nudge.settings import switches as switch
+from nudge.settings.table import HOOK, SETTINGS
 from nudge.storage import spool
-
-from .conftest import Nudge, Server, Typed
+from tests.unit.cli.conftest import Nudge, Server, Typed
 
 TOKEN = "t0k3n" * 8
 STATUS = {
@@ -163,7 +163,7 @@ def test_status_of_a_server_that_hangs(nudge: Nudge, server: Server, monkeypatch
     """One that is there and does not answer is told from none, by its pid; a suspended one can be woken."""
     server.answers["nudge.status"] = Unavailable("the Nudge server (pid 41) does not answer", pid=41)
     for suspended, words in ((False, "does not answer; stop it with"), (True, "resume it with: kill -CONT 41")):
-        monkeypatch.setattr("nudge.ipc.holder.is_suspended", lambda _pid, suspended=suspended: suspended)
+        monkeypatch.setattr("nudge.process.server_process.is_suspended", lambda _pid, suspended=suspended: suspended)
         outcome = nudge("status")
         assert outcome.code == 4 and "pid 41" in outcome.err and words in outcome.err
     assert json.loads(nudge("status", "--json").out)["error"]["data"]["pid"] == 41
@@ -172,7 +172,7 @@ def test_status_of_a_server_that_hangs(nudge: Nudge, server: Server, monkeypatch
 def test_status_of_a_server_that_is_not_up_yet(nudge: Nudge, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """The lock is held and nobody answers: somebody is starting, which is not the same as nobody."""
     server.answers["nudge.status"] = None
-    monkeypatch.setattr("nudge.locks.is_free", lambda _: False)
+    monkeypatch.setattr("nudge.core.locks.is_free", lambda _: False)
     outcome = nudge("status")
     assert outcome.code == 4 and "(pid 41) is starting" in outcome.err
     server.endpoints = [None]
@@ -196,7 +196,7 @@ def test_stop(
 ) -> None:
     """It never starts a server, waits until this one has let go of the lock, and says what becomes of the hints."""
     looks = iter([False, False, True])
-    monkeypatch.setattr("nudge.locks.is_free", lambda _: next(looks))
+    monkeypatch.setattr("nudge.core.locks.is_free", lambda _: next(looks))
     counts = {"forgotten": 3, "kept": 2} if "--forget" in words else {}
     server.answers["nudge.stop"] = {"stopping": True, "pid": 41, **counts}
     assert nudge("stop", *words).out == line
@@ -206,7 +206,7 @@ def test_stop(
 def test_stop_that_takes_long(nudge: Nudge, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that still finishes its calls is not said to be gone."""
     monkeypatch.setattr(limits, "CALL_TIMEOUT", 0.0)
-    monkeypatch.setattr("nudge.locks.is_free", lambda _: False)
+    monkeypatch.setattr("nudge.core.locks.is_free", lambda _: False)
     server.answers["nudge.stop"] = {"stopping": True, "pid": 41}
     assert nudge("stop").out.startswith("✔ stopping the server (pid 41)")
 
@@ -275,7 +275,7 @@ def test_looking_at_the_wrong_port(nudge: Nudge, server: Server, verb: str) -> N
 def test_stop_kills_one_that_hangs(nudge: Nudge, server: Server, monkeypatch: pytest.MonkeyPatch, forget: bool) -> None:
     """Only with --force, and only through the function that looks whom it meets."""
     killed: list[int] = []
-    monkeypatch.setattr("nudge.ipc.holder.kill", lambda _directory, published: killed.append(published.pid))
+    monkeypatch.setattr("nudge.process.server_process.kill", lambda _directory, published: killed.append(published.pid))
     server.answers["nudge.stop"] = Unavailable("does not answer", pid=41)
     assert nudge("stop").code == 4 and killed == []
     outcome = nudge("stop", "--force", *(["--forget"] if forget else []))
@@ -288,7 +288,7 @@ def test_stop_kills_nobody_for_another_servers_error(
     nudge: Nudge, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A wrong port is no hanging server, nor is one that has been replaced meanwhile."""
-    monkeypatch.setattr("nudge.ipc.holder.kill", lambda *_: pytest.fail("nobody may be killed"))
+    monkeypatch.setattr("nudge.process.server_process.kill", lambda *_: pytest.fail("nobody may be killed"))
     for error in (WrongPort("port 9 is not where it listens"), Unavailable("does not answer", pid=40)):
         server.answers["nudge.stop"] = error
         assert nudge("stop", "--force").code == 4
@@ -328,7 +328,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         seen.append(options)
         return 7
 
-    monkeypatch.setattr("nudge.server.role.serve", serve)
+    monkeypatch.setattr("nudge.process.role.serve", serve)
     return seen
 
 

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.cli.conftest import Nudge, Server, Terminal
+from tests.unit.cli.test_history import FACT
 from tests.unit.clients.transcripts import LONG_AGO, Script
-
-from .conftest import Nudge, Server, Terminal
-from .test_history import FACT
 
 # inject
 

@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 
-from nudge import limits, paths, transfer_files
-from nudge.errors import RemoteError, Unavailable
-
-from .conftest import HINT, NOTE, Nudge, Server, Typed
+from nudge.core import limits, paths, transfer_files
+from nudge.core.errors import RemoteError, Unavailable
+from tests.unit.cli.conftest import HINT, NOTE, Nudge, Server, Typed
 
 REDACTED = {name: value for name, value in HINT.items() if name != "value"} | {"redacted": True}
 PAYLOAD: dict[str, Any] = {
@@ -74,7 +73,7 @@ def left_files() -> list[str]:
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> TransferServer:
     fake = TransferServer()
-    monkeypatch.setattr("nudge.ipc.client.Client", fake.client)
+    monkeypatch.setattr("nudge.process.client.Client", fake.client)
     synced = {"direction": "merge", "dry_run": False, "pulled": {"created": 2, "links": 0}, "pushed": {"created": 0}}
     fake.answers = {
         "nudge.memory_export": NOTES_DOCUMENT,

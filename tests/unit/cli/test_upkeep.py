@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from .conftest import NOTE, Nudge, Server, Typed
-from .test_history import SESSION, listed
+from tests.unit.cli.conftest import NOTE, Nudge, Server, Typed
+from tests.unit.cli.test_history import SESSION, listed
 
 GONE = [{"id": 12, "title": "Chose SQLite", "namespace": "n", "tier": "mid"}]
 

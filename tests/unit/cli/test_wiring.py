@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
-from nudge import config, locks, paths
 from nudge.cli import app
 from nudge.clients import cursor, registry
 from nudge.clients.executable import Executable, hook_script_path
+from nudge.core import locks, paths
+from nudge.settings import config
 from tests.unit.clients.homes import empty_home, only_nudge_on_path, script, tree
 
 

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from nudge.errors import NotFound, Unavailable
-
-from .conftest import Nudge, Server
+from nudge.core.errors import NotFound, Unavailable
+from tests.unit.cli.conftest import Nudge, Server
 
 TRANSCRIPT = Path(__file__).parents[2] / "fixtures" / "transcript.jsonl"
 EVENTS = 14  # that it tells, with the session's start and end
@@ -26,7 +25,7 @@ def taking(server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> S
     monkeypatch.setenv("HOME", str(tmp_path))
     for name in ("CLAUDE_CONFIG_DIR", "NUDGE_DB", "NUDGE_OFF", "NUDGE_IGNORE"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr("nudge.usecases.transcripts.time.time", lambda: 2_000_000_000.0)
+    monkeypatch.setattr("nudge.history.transcripts.time.time", lambda: 2_000_000_000.0)
     server.answers = {
         "nudge.record_many": {"recorded": EVENTS - 1, "known": 1, "refused": []},
         "nudge.session_trace": NotFound("session not found"),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from .homes import empty_home, only_nudge_on_path
+from tests.unit.clients.homes import empty_home, only_nudge_on_path
 
 
 @pytest.fixture(autouse=True)

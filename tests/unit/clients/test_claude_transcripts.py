@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from nudge import limits
 from nudge.clients.claude_transcripts import Transcript, entries
+from nudge.core import limits
 from tests.unit.clients.transcripts import FIXTURES, LONG_AGO, NOON, Script, hook_events
 from tests.unit.history.payloads import extract
 

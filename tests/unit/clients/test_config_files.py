@@ -17,11 +17,10 @@ from nudge.clients import claude_code, config_files, json_edit, toml_edit
 from nudge.clients.config_files import HOOKS, SERVER, JsonFile, TomlFile, WholeFile
 from nudge.clients.executable import Executable
 from nudge.clients.text_edit import Malformed, undo
-from nudge.errors import Invalid, StorageFailed
+from nudge.core.errors import Invalid, StorageFailed
 from tests import effort
-
-from . import corpus
-from .homes import tree
+from tests.unit.clients import corpus
+from tests.unit.clients.homes import tree
 
 EXECUTABLE = Executable("/opt/my tools/nudge")
 ENTRY = EXECUTABLE.server_entry

@@ -9,13 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from nudge import paths
 from nudge.clients import claude_code, codex
 from nudge.clients import executable as executables
 from nudge.clients.executable import Executable, is_our_hook
-from nudge.errors import Invalid
-
-from .homes import script
+from nudge.core import paths
+from nudge.core.errors import Invalid
+from tests.unit.clients.homes import script
 
 SHELLS = [shell for shell in ("/bin/sh", "/bin/bash", "/usr/bin/zsh", "/usr/bin/fish") if os.path.exists(shell)]
 NAMES = ("nudge", "my nudge", "it's", 'a"b', "$HOME", "ü")

@@ -13,10 +13,9 @@ from nudge.clients import config_files, plan, registry
 from nudge.clients.client import AgentClient, Home
 from nudge.clients.executable import Executable
 from nudge.clients.plan import ConnectedFiles, FileChange, UndoRecord
-from nudge.errors import Invalid, StorageFailed
-
-from . import corpus
-from .homes import tree
+from nudge.core.errors import Invalid, StorageFailed
+from tests.unit.clients import corpus
+from tests.unit.clients.homes import tree
 
 EVERY_CLIENT = pytest.mark.parametrize("client", registry.all_clients(), ids=lambda client: client.name)
 

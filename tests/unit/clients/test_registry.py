@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from nudge import limits
 from nudge.clients import claude_code, opencode, registry
 from nudge.clients.client import AgentClient
 from nudge.clients.executable import Executable
 from nudge.clients.registry import call_directory, call_session, note_source
+from nudge.core import limits
 from tests.unit.history.payloads import CODEX, FIXTURES, GEMINI, OPENCODE, extract, payload
 
 MARK = "TEXT OF A FILE"

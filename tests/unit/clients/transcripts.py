@@ -11,8 +11,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from nudge.errors import Invalid, NudgeError
-from nudge.history import store, views
+from nudge.core.errors import Invalid, NudgeError
+from nudge.history import queries as views
+from nudge.history import store
 from nudge.storage import migrations
 from tests.unit.history.payloads import extract
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from nudge.core.call import Params, Result
 from nudge.core.operation import modules_with_operations, operation, registered_in
-from nudge.server.operations import OPERATIONS
-from nudge.usecases.call import Params, Result
+from nudge.interfaces.operations import OPERATIONS
 
 
 class _Greet(Params):

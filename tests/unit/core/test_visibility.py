@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from nudge.config import Settings
-from nudge.context import Context
+from nudge.core.context import Context
+from nudge.core.errors import Invalid
 from nudge.core.visibility import EVERYTHING, Visibility, visibility_of
-from nudge.errors import Invalid
+from nudge.settings.config import Settings
 
 PAYROLL, WEB = "github.com/acme/payroll", "github.com/acme/web"
 

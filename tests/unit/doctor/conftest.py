@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from nudge import paths
-from nudge.config import Settings
+from nudge.core import paths
+from nudge.core.locks import Flock
 from nudge.doctor.model import Finding, Snapshot
-from nudge.ipc import endpoint
-from nudge.ipc.endpoint import Endpoint
-from nudge.locks import Flock
+from nudge.process import endpoint
+from nudge.process.endpoint import Endpoint
+from nudge.settings.config import Settings
 from tests.harness import free_port
 
 Make = Callable[..., Snapshot]

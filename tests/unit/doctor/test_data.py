@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from nudge import doctor, paths
-from nudge.clock import boot_id, boot_seconds
-from nudge.config import Settings
+from nudge import doctor
+from nudge.core import paths
+from nudge.core.clock import boot_id, boot_seconds
 from nudge.doctor import data
+from nudge.settings.config import Settings
 from nudge.storage import spool
 from nudge.storage.changelog import ChangeLog
 from nudge.storage.database import Database
-
-from .conftest import Make, levels, only
+from tests.unit.doctor.conftest import Make, levels, only
 
 # The change log and the clock
 
@@ -33,7 +33,7 @@ def test_the_change_log(make: Make, run: Path, monkeypatch: pytest.MonkeyPatch) 
     seen = [only(data.check_change_log(make())).level]
     path = write_log(run)
     seen.append(only(data.check_change_log(make())).level)
-    monkeypatch.setattr("nudge.limits.LARGE_LOG_BYTES", 10)
+    monkeypatch.setattr("nudge.core.limits.LARGE_LOG_BYTES", 10)
     seen.append(only(data.check_change_log(make())).fix or "")
     with path.open("ab") as file:
         file.write(b"\0\0\0")
@@ -73,7 +73,7 @@ def test_a_clock_that_was_moved(make: Make, run: Path, stepped: float, level: st
 
 def test_a_clock_that_was_never_set(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     """A system clock in 1970 is a failure: every shown time would be wrong."""
-    monkeypatch.setattr("nudge.limits.EARLIEST_CLOCK", time.time() + 1_000)
+    monkeypatch.setattr("nudge.core.limits.EARLIEST_CLOCK", time.time() + 1_000)
     assert only(data.check_clock(make())).level == "fail"
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from nudge import doctor, paths
+from nudge import doctor
+from nudge.core import paths
 from nudge.doctor.model import ok, warn
-
-from .conftest import Make, levels, mode_of, publish
+from tests.unit.doctor.conftest import Make, levels, mode_of, publish
 
 
 def test_a_fresh_machine_is_well(make: Make) -> None:

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from nudge import doctor, paths
+from nudge import doctor
+from nudge.core import paths
+from nudge.core.locks import Flock
 from nudge.doctor import files
-from nudge.locks import Flock
-
-from .conftest import Make, levels, mode_of, only
+from tests.unit.doctor.conftest import Make, levels, mode_of, only
 
 
 @pytest.mark.parametrize(

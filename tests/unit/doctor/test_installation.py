@@ -14,8 +14,7 @@ from nudge.clients.client import Home
 from nudge.clients.executable import Executable
 from nudge.doctor import fix, installation
 from nudge.doctor.model import Snapshot
-
-from .conftest import Make, levels, only
+from tests.unit.doctor.conftest import Make, levels, only
 
 
 @pytest.mark.parametrize(

@@ -7,15 +7,16 @@ from typing import Any
 
 import pytest
 
-from nudge import config, doctor, paths
-from nudge.config import Settings
+from nudge import doctor
+from nudge.core import paths
+from nudge.core.locks import Flock
 from nudge.doctor import server
-from nudge.ipc import holder
-from nudge.locks import Flock
-from nudge.setting_table import SETTINGS
+from nudge.process import server_process as holder
+from nudge.settings import config
+from nudge.settings.config import Settings
+from nudge.settings.table import SETTINGS
 from tests.harness import free_port
-
-from .conftest import Make, levels, only, publish
+from tests.unit.doctor.conftest import Make, levels, only, publish
 
 # Lock, endpoint, socket
 

@@ -7,9 +7,9 @@ import json
 from collections.abc import Generator
 from typing import Any, TypeVar
 
-from nudge.hints.import_export import export_components
 from nudge.hints.model import Change, Decision
 from nudge.hints.store import HintStore
+from nudge.hints.transfer import export_components
 
 NOW = 1_800_000_000.0
 DAY = 86_400.0

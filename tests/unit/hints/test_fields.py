@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from nudge import limits
-from nudge.errors import Invalid
+from nudge.core import limits
+from nudge.core.errors import Invalid
 from nudge.hints.fields import parse_name, parse_value
 
 

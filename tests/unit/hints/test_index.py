@@ -4,12 +4,11 @@ from typing import Any
 
 import pytest
 
-from nudge import limits
-from nudge.errors import Invalid
+from nudge.core import limits
+from nudge.core.errors import Invalid
 from nudge.hints.index import TextQuery
 from nudge.hints.store import HintStore
-
-from .builders import NOW, finish, found_by, new_store, put
+from tests.unit.hints.builders import NOW, finish, found_by, new_store, put
 
 
 @pytest.fixture

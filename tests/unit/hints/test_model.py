@@ -5,11 +5,10 @@ from typing import Any
 
 import pytest
 
-from nudge.clock import iso
-from nudge.errors import Invalid, ScopeInvalid
+from nudge.core.clock import iso
+from nudge.core.errors import Invalid, ScopeInvalid
 from nudge.hints.model import Change, Hint, hint_from_wire, next_version, parse_meta, parse_timestamp, parse_ttl
-
-from .builders import DAY, NOW
+from tests.unit.hints.builders import DAY, NOW
 
 META = {"reason": "why", "tags": ["a"], "ttl": "P1D", "scope": {"branch": ["dev"]}}
 

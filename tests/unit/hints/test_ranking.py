@@ -7,8 +7,7 @@ import pytest
 
 from nudge.hints.model import Hint
 from nudge.hints.ranking import WEIGHTS, order_key, rank, score, score_components, usage_reasons
-
-from .builders import DAY, NOW
+from tests.unit.hints.builders import DAY, NOW
 
 
 def hint(

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from nudge.context import Context
-from nudge.errors import Invalid, ScopeInvalid
+from nudge.core.context import Context
+from nudge.core.errors import Invalid, ScopeInvalid
 from nudge.hints.scope import parse_scope
 
 EVERYTHING = Context(

@@ -9,15 +9,14 @@ from typing import Any
 
 import pytest
 
-from nudge import limits
-from nudge.context import Context
-from nudge.errors import Invalid
+from nudge.core import limits
+from nudge.core.context import Context
+from nudge.core.errors import Invalid
+from nudge.core.words import split_words, stem
 from nudge.hints.model import Hint
 from nudge.hints.ranking import OrderKey, order_key
 from nudge.hints.store import HintStore
-from nudge.words import split_words, stem
-
-from .builders import NOW, commit, finish, found_by, new_store, put
+from tests.unit.hints.builders import NOW, commit, finish, found_by, new_store, put
 
 
 @pytest.fixture

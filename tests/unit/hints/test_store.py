@@ -5,14 +5,13 @@ from typing import Any
 
 import pytest
 
-from nudge import limits
-from nudge.clock import iso
-from nudge.context import Context
-from nudge.errors import Conflict, Invalid, NotFound, QuotaExceeded, ScopeInvalid, SecretRejected
+from nudge.core import limits
+from nudge.core.clock import iso
+from nudge.core.context import Context
+from nudge.core.errors import Conflict, Invalid, NotFound, QuotaExceeded, ScopeInvalid, SecretRejected
 from nudge.hints.model import Change, Hint
 from nudge.hints.store import HintStore
-
-from .builders import (
+from tests.unit.hints.builders import (
     AWS_KEY,
     DAY,
     NOW,

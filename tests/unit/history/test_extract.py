@@ -12,15 +12,14 @@ from typing import Any
 
 import pytest
 
-from nudge import limits
-from nudge.context import Context
-from nudge.errors import Invalid
+from nudge.core import limits
+from nudge.core.context import Context
+from nudge.core.errors import Invalid
 from nudge.history import observations
 from nudge.history.event import Event
 from nudge.history.extract import locate
 from nudge.history.observations import TYPES
-
-from .payloads import CLAUDE_CODE, CODEX, GEMINI, OPENCODE, bash, extract, failure, payload, tool
+from tests.unit.history.payloads import CLAUDE_CODE, CODEX, GEMINI, OPENCODE, bash, extract, failure, payload, tool
 
 NOW = 1_800_000_000.7
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nudge.errors import Invalid
+from nudge.core.errors import Invalid
 from nudge.history.search import search_observations
 from tests.unit.history.stored import empty
 from tests.unit.history.test_search import found

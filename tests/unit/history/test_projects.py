@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from nudge.core.errors import Invalid
 from nudge.core.visibility import Visibility
-from nudge.errors import Invalid
 from nudge.history import projects
 from nudge.history.purge import Conditions, purge_observations
 from nudge.storage.sqlite import match_texts

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from nudge import limits
-from nudge.errors import Invalid
-from nudge.history import store, views
+from nudge.core import limits
+from nudge.core.errors import Invalid
+from nudge.history import queries as views
+from nudge.history import store
 from nudge.history.observations import RETENTION_DAYS, TYPES
 from nudge.history.purge import Conditions, count_observations, purge_observations, sweep_observations
 from nudge.storage import migrations

@@ -9,17 +9,16 @@ from typing import Any
 
 import pytest
 
-from nudge import limits
-from nudge.context import Context
+from nudge.core import limits
+from nudge.core.context import Context
+from nudge.core.text import to_unicode
 from nudge.history.extract import locate
 from nudge.history.redact import redact_ends, redact_event, redact_start, redact_text, remove_private
 from nudge.security.rules import RULES
 from nudge.security.secrets import find_secret
 from nudge.storage import spool
-from nudge.text import to_unicode
+from tests.unit.history.payloads import bash, extract, failure, payload, tool
 from tests.unit.security.hostile_corpus import HOSTILE
-
-from .payloads import bash, extract, failure, payload, tool
 
 NOW = 1_800_000_000.0
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from nudge.errors import Invalid
-from nudge.history import views
+from nudge.core.errors import Invalid
+from nudge.history import queries as views
 from nudge.history.search import add_found_texts, recent_observations, recent_work, search_observations
 from tests.unit.history.stored import DAY, NOW, edit, empty, event, filled, read
 

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from nudge.errors import Invalid
-from nudge.history import sessions, store, views
+from nudge.core.errors import Invalid
+from nudge.history import queries as views
+from nudge.history import sessions, store
 from tests.unit.history.stored import NOW, edit, empty, event, filled, prompt, read, rows
 
 

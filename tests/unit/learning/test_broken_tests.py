@@ -7,7 +7,7 @@ import sqlite3
 
 import pytest
 
-from nudge import limits
+from nudge.core import limits
 from nudge.learning import store
 from nudge.learning.broken_tests import FailedTest, broken_tests_text, covers_test, find_failed, is_edited
 from nudge.learning.facts import Changes, Facts

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from nudge import limits
+from nudge.core import limits
 from nudge.learning import store
 from nudge.learning.fact import Fact
 from nudge.learning.facts import Changes, Facts

@@ -7,7 +7,8 @@ from itertools import count
 
 import pytest
 
-from nudge import limits
+from nudge.core import limits
+from nudge.core.text import quote_command
 from nudge.history import store
 from nudge.learning import shell
 from nudge.learning import store as fact_store
@@ -16,7 +17,6 @@ from nudge.learning.fact import Fact
 from nudge.learning.facts import Facts
 from nudge.learning.outcome import Outcome
 from nudge.storage import migrations
-from nudge.text import quote_command
 from tests.unit.history.stored import NOW, event
 
 _NO_PYTEST = "bash: line 1: pytest: command not found"

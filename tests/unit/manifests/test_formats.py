@@ -7,7 +7,7 @@ from textwrap import dedent
 import pytest
 import yaml
 
-from nudge import limits
+from nudge.core import limits
 from nudge.manifests.formats import YamlNode, parse_yaml
 
 

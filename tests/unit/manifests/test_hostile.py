@@ -14,11 +14,10 @@ from typing import TypeVar
 
 import pytest
 
-from nudge import limits
+from nudge.core import limits
 from nudge.manifests import scan_repo
-
-from .repos import commands, write_repo
-from .test_known_repos import DJANGO, KUBERNETES, PETCLINIC, PYTEST, RIPGREP, VITE, VOTING_APP
+from tests.unit.manifests.repos import commands, write_repo
+from tests.unit.manifests.test_known_repos import DJANGO, KUBERNETES, PETCLINIC, PYTEST, RIPGREP, VITE, VOTING_APP
 
 T = TypeVar("T")
 

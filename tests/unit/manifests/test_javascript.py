@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from .repos import commands
+from tests.unit.manifests.repos import commands
 
 SCRIPTS = json.dumps({"name": "@acme/app", "scripts": {"test": "jest", "start": "node .", "build": "tsc"}})
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from nudge.manifests import scan_repo
-
-from .repos import commands, reasons, write_repo
+from tests.unit.manifests.repos import commands, reasons, write_repo
 
 DJANGO = {
     "pyproject.toml": """

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from .repos import commands, reasons, write_repo
+from tests.unit.manifests.repos import commands, reasons, write_repo
 
 PROJECT = '[project]\nname = "lib"\n'
 

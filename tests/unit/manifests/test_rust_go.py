@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from .repos import commands
+from tests.unit.manifests.repos import commands
 
 
 def test_virtual_cargo_workspace(tmp_path: Path) -> None:

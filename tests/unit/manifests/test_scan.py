@@ -7,8 +7,7 @@ import random
 from pathlib import Path
 
 from nudge.manifests import RepoScan, scan_repo
-
-from .repos import commands, reasons, write_repo
+from tests.unit.manifests.repos import commands, reasons, write_repo
 
 TESTED = json.dumps({"name": "app", "scripts": {"test": "jest"}})
 

@@ -9,8 +9,7 @@ import pytest
 
 from nudge.manifests import scan_repo
 from nudge.manifests.task_runners import make_targets
-
-from .repos import commands, reasons, write_repo
+from tests.unit.manifests.repos import commands, reasons, write_repo
 
 
 @pytest.mark.parametrize(

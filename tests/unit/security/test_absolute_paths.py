@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from nudge import limits
-from nudge.errors import Invalid, ScopeInvalid
+from nudge.core import limits
+from nudge.core.errors import Invalid, ScopeInvalid
 from nudge.security.absolute_paths import normalize_cwd, normalize_path
 
 
@@ -94,7 +94,7 @@ def test_a_directory_is_compared_in_one_form(raw: str, cwd: str) -> None:
 
 def test_paths_load_the_standard_library_only() -> None:
     """Clients normalize their directory without paying for RE2."""
-    root = Path(limits.__file__).parent.parent
+    root = Path(limits.__file__).parents[2]
     program = (
         "import sys, nudge.security.absolute_paths; print(sorted({'re2', 'typing', "
         "'pathlib', 'dataclasses'} & set(sys.modules)))"

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from nudge import limits
-from nudge.errors import Invalid, ScopeInvalid
+from nudge.core import limits
+from nudge.core.errors import Invalid, ScopeInvalid
 from nudge.security.absolute_paths import normalize_cwd
 from nudge.security.patterns import (
     AnyOf,
@@ -69,7 +69,7 @@ def test_what_re2_cannot_compile_is_invalid(pattern: str, reason: str) -> None:
 def test_a_bad_regex_says_nothing_on_stderr() -> None:
     """stderr belongs to the client's terminal: RE2 must not log there."""
     program = (
-        "from nudge.errors import Invalid\nfrom nudge.security.patterns import compile_regex\n"
+        "from nudge.core.errors import Invalid\nfrom nudge.security.patterns import compile_regex\n"
         "try: compile_regex('(', 'regex')\nexcept Invalid as error: print(error.message)"
     )
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

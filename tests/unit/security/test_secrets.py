@@ -11,14 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nudge import limits
+from nudge.core import limits
 from nudge.security import secrets
 from nudge.security.rules import RULES, Rule
 from nudge.security.secrets import find_secret, find_tokens, redact
 from tests.bench import guard_samples, secret_corpus
-
-from .benign_corpus import BENIGN, NOT_TOKENS, SHA1
-from .hostile_corpus import ALNUM, AWS_SECRET, HEX, HOSTILE, LONG, jwt, pem
+from tests.unit.security.benign_corpus import BENIGN, NOT_TOKENS, SHA1
+from tests.unit.security.hostile_corpus import ALNUM, AWS_SECRET, HEX, HOSTILE, LONG, jwt, pem
 
 UUID = "06e8edaa-f695-432d-8508-df4eeb36b01c"
 MUST = [(rule, text) for rule in RULES for text in rule.must_match]
@@ -608,6 +607,6 @@ def test_importing_compiles_nothing_and_loads_no_heavy_module() -> None:
         "re.compile = lambda *given: calls.append(given) or compile(*given)\n"
         f"import nudge.security.secrets; print(len(calls), sorted(set(sys.modules) & set('{heavy}'.split('|'))))"
     )
-    root = Path(limits.__file__).parent.parent
+    root = Path(limits.__file__).parents[2]
     ran = subprocess.run([sys.executable, "-S", "-c", program], cwd=root, capture_output=True, text=True, check=True)
     assert ran.stdout.split(maxsplit=1) == ["0", "[]\n"]

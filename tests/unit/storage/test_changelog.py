@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from nudge import limits
-from nudge.errors import StorageFailed
+from nudge.core import limits
+from nudge.core.errors import StorageFailed
 from nudge.storage import changelog
 from nudge.storage.changelog import (
     ChangeLog,
@@ -375,7 +375,7 @@ class TestAppending:
         simulation."""
         program = """
 import resource, signal, sys
-from nudge.errors import StorageFailed
+from nudge.core.errors import StorageFailed
 from nudge.storage.changelog import ChangeLog
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 log = ChangeLog.create(sys.argv[1], {"format": 1})
@@ -708,7 +708,7 @@ class TestCompaction:
 # Appends for ever, saying each number only when `append` has returned; one compaction after the other runs in a thread.
 BUSY_CHILD = """
 import sys, threading
-from nudge import limits
+from nudge.core import limits
 from nudge.storage.changelog import ChangeLog
 limits.LOG_PIECE_BYTES = 64
 log = ChangeLog.create(sys.argv[1], {"format": 1})
@@ -731,7 +731,7 @@ while True:
 # Compacts once, and stops for ever just before or after the named system call.
 STOPPING_CHILD = """
 import os, sys
-from nudge import limits
+from nudge.core import limits
 from nudge.storage.changelog import ChangeLog
 limits.LOG_PIECE_BYTES = 64
 path, name, moment = sys.argv[1:]

@@ -19,9 +19,9 @@ from typing import Any
 
 import pytest
 
-from nudge import limits
-from nudge.errors import Invalid, StorageFailed, Unavailable
-from nudge.locks import Flock
+from nudge.core import limits
+from nudge.core.errors import Invalid, StorageFailed, Unavailable
+from nudge.core.locks import Flock
 from nudge.storage import migrations, sqlite
 from nudge.storage.database import Database
 from nudge.storage.sqlite import DatabaseDamaged, check, copy_to, on_network, open_readonly

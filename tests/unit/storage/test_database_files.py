@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from nudge.errors import Invalid, StorageFailed
+from nudge.core.errors import Invalid, StorageFailed
 from nudge.storage import migrations
 from nudge.storage.database_files import close_to_others, examine_backup, replace_database, write_backup
 from nudge.storage.sqlite import open_readonly, open_writable

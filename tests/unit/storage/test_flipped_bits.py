@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from nudge.config import Settings
+from nudge.core.app import App
+from nudge.core.call import Call
+from nudge.core.errors import NudgeError
 from nudge.doctor import data
 from nudge.doctor.model import FAIL, Finding
-from nudge.errors import NudgeError
-from nudge.server.operations import OPERATIONS
+from nudge.hints.lifetime import open_in_memory
+from nudge.interfaces.operations import OPERATIONS
+from nudge.process.background import Upkeep
+from nudge.settings.config import Settings
 from nudge.storage.database import Database
-from nudge.usecases.app import App
-from nudge.usecases.call import Call
-from nudge.usecases.session import open_in_memory
-from nudge.usecases.upkeep import Upkeep
 from tests.unit.doctor.conftest import Make, make, run
 from tests.unit.history.stored import event
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from nudge import limits
-from nudge.errors import Invalid, StorageFailed
+from nudge.core import limits
+from nudge.core.errors import Invalid, StorageFailed
 from nudge.storage.database import Database
 from nudge.storage.foreign import open_foreign
 

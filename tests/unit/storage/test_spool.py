@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from nudge import limits
-from nudge.errors import StorageFailed
+from nudge.core import limits
+from nudge.core.errors import StorageFailed
 from nudge.storage import spool
 
 

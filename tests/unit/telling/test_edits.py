@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from nudge import limits
+from nudge.core import limits
 from nudge.telling.edits import Edits
 
 NOW = 1_800_000_000.0

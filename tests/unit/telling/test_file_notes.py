@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from nudge.memories import archive, store
-from nudge.memories.note import Draft, Lifetimes, parse_draft
+from nudge.notes import archive, store
+from nudge.notes.note import Draft, Lifetimes, parse_draft
 from nudge.storage import migrations
 from nudge.telling.file_notes import files_of, lines_for_files
 

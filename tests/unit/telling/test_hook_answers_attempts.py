@@ -11,18 +11,18 @@ from typing import Any
 
 import pytest
 
-from nudge import limits
-from nudge.clock import boot_seconds
-from nudge.config import Settings
-from nudge.context import Context
-from nudge.errors import Conflict
+from nudge.core import limits
+from nudge.core.app import App
+from nudge.core.call import Call
+from nudge.core.clock import boot_seconds
+from nudge.core.context import Context
+from nudge.core.errors import Conflict
+from nudge.hints.lifetime import open_in_memory
 from nudge.history import store
-from nudge.server.operations import OPERATIONS
+from nudge.interfaces.operations import OPERATIONS
+from nudge.settings.config import Settings
 from nudge.storage.database import Database
 from nudge.telling import hook_answers
-from nudge.usecases.app import App
-from nudge.usecases.call import Call
-from nudge.usecases.session import open_in_memory
 from tests.unit.history.stored import event
 
 PROJECT = "github.com/acme/api"

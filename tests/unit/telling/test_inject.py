@@ -12,18 +12,19 @@ from typing import Any
 
 import pytest
 
-from nudge import config, limits, paths
-from nudge.config import Sources
-from nudge.context import Context
+from nudge.core import limits, paths
+from nudge.core.app import App
+from nudge.core.call import Call, EnvNeeded
+from nudge.core.context import Context
+from nudge.core.errors import StorageFailed
 from nudge.core.visibility import VARIABLES
-from nudge.errors import StorageFailed
+from nudge.hints.lifetime import Session, open_session
 from nudge.history import store
-from nudge.server.operations import OPERATIONS
+from nudge.interfaces.operations import OPERATIONS
+from nudge.settings import config
+from nudge.settings.config import Sources
 from nudge.storage.database import Database
 from nudge.telling.offline import build_offline_digest
-from nudge.usecases.app import App
-from nudge.usecases.call import Call, EnvNeeded
-from nudge.usecases.session import Session, open_session
 
 HERE = {"repo": "git:org/api", "cwd": "/code/api", "os": "linux"}
 SCOPE = {"repo": "git:org/api"}

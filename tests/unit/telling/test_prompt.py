@@ -7,16 +7,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from nudge import limits
-from nudge.memories import store
-from nudge.memories.note import Draft, Lifetimes
-from nudge.memories.store import NoteFilter
+from nudge.core import limits
+from nudge.core.words import stem
+from nudge.notes import store
+from nudge.notes.note import Draft, Lifetimes
+from nudge.notes.store import NoteFilter
 from nudge.storage import migrations
 from nudge.telling.common_words import weight_of
 from nudge.telling.prompt import Text, parse_prompt, relevance, search_words
 from nudge.telling.prompt_notes import deciding_text, lines_about, relevant_notes
-from nudge.words import stem
-from tests.unit.memories.stored import LIFETIMES, NOW
+from tests.unit.notes.stored import LIFETIMES, NOW
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from nudge import limits
+from nudge.core import limits
 from nudge.core.visibility import Visibility
 from nudge.history.sessions import Place
 from nudge.storage import migrations

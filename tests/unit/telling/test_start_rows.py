@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from nudge import limits
+from nudge.core import limits
 from nudge.history import store
-from nudge.memories import journal
-from nudge.memories import store as notes
-from nudge.memories.attempts import Plan
-from nudge.memories.note import Draft, Lifetimes
+from nudge.journal import store as journal
+from nudge.journal.attempts import Plan
+from nudge.notes import store as notes
+from nudge.notes.note import Draft, Lifetimes
 from nudge.telling.start_rows import attempts_at_start, start_notes
 from tests.unit.history.stored import NOW, empty, event
 

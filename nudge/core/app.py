@@ -1,0 +1,575 @@
+"""The application: executes the operations of a table on one session. Interfaces call `App.execute` and nothing else.
+
+The two operations on the server itself, status and stop, are at the end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Iterator, Mapping, Sequence, Set
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from hashlib import blake2b
+from itertools import chain
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from pydantic import ConfigDict
+
+from nudge.core import limits, transfer_files
+from nudge.core.aliases import with_own_names
+from nudge.core.call import Call, ClientProcesses, NoParams, Params, Result, SessionActivity, parse_params
+from nudge.core.clock import boot_seconds
+from nudge.core.errors import (
+    INVALID_PARAMS,
+    METHOD_NOT_FOUND,
+    WIRE_REASONS,
+    Invalid,
+    NudgeError,
+    StorageFailed,
+    Unavailable,
+)
+from nudge.core.operation import operation
+from nudge.hints.lifetime import Answers, PreviousSession, Session, check_fingerprint
+from nudge.hints.model import Decision, Hint, Identity, hide_secrets
+from nudge.learning.facts import Facts
+from nudge.storage.changelog import ChangeLog, LogGone
+from nudge.storage.database import Database, StoredAnswer, find_answer, run_once
+from nudge.telling.edits import Edits
+from nudge.telling.ledger import Ledger
+
+_log = logging.getLogger(__name__)
+_T = TypeVar("_T")
+_SLICE = 0.001  # seconds of work before the event loop gets its turn
+_PRIVATE = "private_projects"
+
+
+class UnknownMethod(NudgeError):
+    code, reason = METHOD_NOT_FOUND, WIRE_REASONS[METHOD_NOT_FOUND]
+
+
+class ParamsNotObject(NudgeError):
+    code, reason = INVALID_PARAMS, WIRE_REASONS[INVALID_PARAMS]
+
+
+class OperationLike(Protocol):
+    """What the application needs of an entry of the table."""
+
+    @property
+    def params(self) -> type[Params]: ...
+    @property
+    def effect(self) -> str: ...
+    @property
+    def run(self) -> Callable[..., Awaitable[Any]]: ...
+
+
+class _RunningWrite(NamedTuple):
+    fingerprint: str | None
+    answer: asyncio.Future[Any]
+
+
+class App:
+    """Executes operations: validates parameters, decides, appends to the log, applies.
+
+    `operations` is the table by name; `confirm_role` raises HandingOver when this process is no longer PRIMARY.
+    """
+
+    def __init__(
+        self, session: Session, operations: Mapping[str, OperationLike], confirm_role: Callable[[], None] = lambda: None
+    ) -> None:
+        self._operations = operations
+        self.session = session
+        self.confirm_role = confirm_role
+        self.describe: Callable[[], dict[str, Any]] = dict
+        self.request_stop: Callable[[bool, bool], dict[str, Any]] = lambda _force, _forget: {}
+        self.drain: Callable[[], Awaitable[int]] = _nothing_to_drain
+        """Records the events in the spool, which hooks wrote while no server answered; returns how many remain."""
+        self.spool_recorded = asyncio.Event()
+        """Set once the events that hooks spooled before this server started are recorded, or cannot be."""
+        self.spool_recorded.set()
+        self.history: Database | None = None
+        """The database of history and notes; without one, `database` raises StorageFailed."""
+        self.facts: Facts | None = None
+        """What was learned from outcomes, for use `in_learning_thread`; None until it is loaded."""
+        self._learning: ThreadPoolExecutor | None = None
+        self.edits = Edits()
+        """Which files were edited recently, and by whom."""
+        self.ledger = Ledger()
+        """The lines that active sessions were told."""
+        self.clients = ClientProcesses()
+        """Which session each client process is in."""
+        self.recalled: list[Sequence[int]] = []
+        """The notes of recalls that are not counted yet."""
+        self.counting: asyncio.Task[None] | None = None
+        """Counts recalls. What shows the counts sets `count_now` and waits for it."""
+        self.count_now = asyncio.Event()
+        self.activity = SessionActivity()
+        """When sessions were last seen, and what they did since they updated their attempts."""
+        self.calls = 0
+        self.last_error: str | None = None
+        self.directory: str | None
+        """The runtime directory; None when it cannot be written."""
+        self._previous: PreviousSession
+        self._use_directory()
+        self.exporting = asyncio.Lock()
+        """Held by the large export that is being written: others read the database at the same time."""
+        self._answers = Answers()
+        """Of writes that are not answered from the change log."""
+        self._running: dict[str, _RunningWrite] = {}
+        self._writing = asyncio.Lock()
+        self._compacting: asyncio.Task[None] | None = None
+        self._background: set[asyncio.Task[None]] = set()
+
+    async def execute(self, name: str, params: object, call: Call) -> Any:
+        """Run one operation and return its result; raises NudgeError, or EnvNeeded for what to ask the caller for."""
+        operation = self._operations.get(name)
+        if operation is None:
+            raise UnknownMethod(f"Method not found: {name[:100]}")
+        if not isinstance(params, dict):
+            raise ParamsNotObject("Invalid params: must be an object")
+        self.calls += 1
+        parsed = parse_params(operation.params, with_own_names(operation.params, params))
+        call = call.located(parsed.place())
+        if operation.effect == "read":
+            return await operation.run(self, parsed, call)
+        _refuse_late(call)
+        # The key of a hook is the id of its event, by which the history tells a repeated event.
+        if call.once is None or call.door == "hook":
+            return await operation.run(self, parsed, call)
+        call = replace(call, fingerprint=call.fingerprint or _fingerprint(name, params))
+        return await self._answer_once(call, lambda: operation.run(self, parsed, call))
+
+    async def _answer_once(self, call: Call, run: Callable[[], Awaitable[Any]]) -> Any:
+        """Run a write, unless its `once` key was used before: then return the first call's answer, and wait for it if
+        need be. Raises Invalid for a key of another call. What must also be known to the next server is kept with the
+        change itself, by `commit` and `write_once`."""
+        once = call.once
+        assert once is not None
+        while True:
+            for answers in (self.session.answers, self._answers):
+                if once in answers:
+                    return answers.get(once, call.fingerprint)
+            if (running := self._running.get(once)) is None:
+                break
+            check_fingerprint(running.fingerprint, call.fingerprint)
+            try:
+                return await asyncio.shield(running.answer)
+            except Unavailable:  # nothing was applied, maybe since the deadline of the first call has passed
+                _refuse_late(call)
+        running = self._running[once] = _RunningWrite(call.fingerprint, asyncio.get_running_loop().create_future())
+        try:
+            result = await run()
+        except BaseException as error:
+            cancelled = Unavailable("the call was cancelled; send it again")
+            running.answer.set_exception(error if isinstance(error, Exception) else cancelled)
+            running.answer.exception()  # retrieved: usually nobody else waits for it
+            raise
+        finally:
+            del self._running[once]
+        running.answer.set_result(result)
+        if once not in self.session.answers:
+            self._answers.remember(self.now(), once, result, call.fingerprint)
+        return result
+
+    async def once(self, call: Call, change: Callable[[], Awaitable[Any]]) -> Any:
+        """Make one change at a time; a call that was answered before gets the same answer and changes nothing."""
+        async with self._writing:
+            if call.once is not None and call.once in self.session.answers:
+                return self.session.answers.get(call.once, call.fingerprint)
+            _refuse_late(call)
+            return await change()
+
+    def commit(self, decision: Decision, call: Call) -> Any:
+        """Append the change to the log, then apply it in memory: an acknowledged change survives the process, and one
+        that fails has changed nothing."""
+        if decision.change or call.once:
+            self._append(_record_of(decision, call, self.now()))
+        self.session.store.apply(decision.change)
+        return self._acknowledged(decision, call)
+
+    async def commit_large(self, decision: Decision, call: Call) -> Any:
+        """`commit` for a change of possibly thousands of hints. A whole new log is written on a worker thread and
+        renamed into place, which commits the change; then the store switches to the new state in one step. Call it
+        within `once`."""
+        if len(decision.change) <= limits.APPENDED_HINTS:
+            return self.commit(decision, call)
+        log = self._log_to_write()
+        index = await asyncio.to_thread(self.session.store.prepare, decision.change)
+        if log is not None:
+            with self._track_failure():
+                await self._replace_log(log, list(index), decision, call)
+        replaced = self.session.store.swap(index)
+        result = self._acknowledged(decision, call)
+        await asyncio.to_thread(replaced.free)
+        return result
+
+    async def _replace_log(self, log: ChangeLog, hints: list[Hint], decision: Decision, call: Call) -> None:
+        def records() -> Iterator[dict[str, Any]]:
+            answer = [_answer_of(decision, call, self.now())] if call.once else []
+            return chain(self.session.records_of(hints), answer)
+
+        rewrite = log.begin_rewrite(self.session.header())
+        try:
+            await asyncio.to_thread(rewrite.write, with_loop_turns(records()))
+            self.confirm_role()
+            log.finish_rewrite(rewrite)
+        except LogGone:
+            log.close()
+            self.session.log = await asyncio.to_thread(
+                ChangeLog.create, log.path, self.session.header(), with_loop_turns(records())
+            )
+        except BaseException:
+            log.abandon_rewrite(rewrite)
+            raise
+
+    def _acknowledged(self, decision: Decision, call: Call) -> Any:
+        if call.once:
+            self.session.answers.remember(self.now(), call.once, decision.result, call.fingerprint)
+        self._compact_when_due()
+        return decision.result
+
+    def now(self) -> float:
+        return self.session.clock.now()
+
+    def _use_directory(self) -> None:
+        self.directory = None if self.session.log is None else os.path.dirname(self.session.log.path)
+        self._previous = PreviousSession(self.directory)
+
+    def write_log(self) -> bool:
+        """Write the change log that there was no room for; return whether that succeeded now."""
+        is_written = self.session.log is None and self.session.write_log()
+        if is_written:
+            self._use_directory()
+        return is_written
+
+    def require_directory(self) -> str:
+        if self.directory is None:
+            raise StorageFailed("no file can be written in the runtime directory; see: nudge status")
+        return self.directory
+
+    # The database
+
+    def database(self) -> Database:
+        if self.history is None:
+            raise StorageFailed("no history is open")
+        return self.history
+
+    async def read(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
+        return await self.database().read(work)
+
+    async def read_history(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
+        """`read` for observations. Right after a start, wait until the events in the spool are recorded: the call that
+        started this server may ask about what its own hooks just spooled."""
+        if not self.spool_recorded.is_set():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self.spool_recorded.wait(), limits.SPOOL_WAIT)
+        return await self.read(work)
+
+    async def write(self, call: Call, work: Callable[[sqlite3.Connection], _T]) -> _T:
+        """Run `work` in a transaction; returns when it is durable. Refused when we are no longer PRIMARY, or after the
+        deadline: the caller sends the request again. The deadline is checked in the transaction: another process may
+        hold the database for longer than that."""
+
+        def work_in_time(connection: sqlite3.Connection) -> _T:
+            _refuse_late(call)
+            return work(connection)
+
+        self.confirm_role()
+        return await self.database().write(work_in_time)
+
+    async def write_once(self, call: Call, work: Callable[[sqlite3.Connection], _T]) -> _T:
+        """`write` for what must not be done twice: a repeated call gets the result of the first, which is kept in the
+        same transaction. The result must be JSON."""
+        once, now = call.once, self.now()
+        if once is None:
+            return await self.write(call, work)
+        return await self.write(call, lambda connection: run_once(connection, once, call.fingerprint, now, work))
+
+    async def stored_answer(self, call: Call) -> StoredAnswer | None:
+        """Return what `write_once` kept for this call, maybe in another process; None when there is nothing."""
+        once = call.once
+        if once is None:
+            return None
+        return await self.read(lambda connection: find_answer(connection, once, call.fingerprint))
+
+    async def previous_note(self) -> str | None:
+        """The sentence for a caller that finds nothing: how many hints of the previous session can be imported. None
+        when there are none."""
+        identities = await asyncio.to_thread(self._previous.identities)
+        missing = self.session.store.count_missing(self.now(), identities)
+        if not missing:
+            return None
+        hints = "1 hint of the previous session is" if missing == 1 else f"{missing} hints of the previous session are"
+        return f"{hints} kept; bring back with: nudge import --previous"
+
+    async def note_import(self, identities: Set[Identity]) -> None:
+        """Offer the hints of the previous session no longer if an import had all of them."""
+        await asyncio.to_thread(self._previous.mark_imported, identities)
+
+    async def in_learning_thread(self, work: Callable[[], _T]) -> _T:
+        """Run `work` on the one thread that the facts belong to: what was learned is changed and read in order, and a
+        long command or error does not hold the event loop."""
+        if self._learning is None:
+            self._learning = ThreadPoolExecutor(1, "nudge-learning")
+        return await asyncio.get_running_loop().run_in_executor(self._learning, work)
+
+    def in_background(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Run `work` without waiting for it. Its errors are logged; it is lost when the server ends."""
+
+        async def run() -> None:
+            try:
+                await work
+            except NudgeError as error:
+                _log.warning("in the background: %s", error.message)
+
+        task = asyncio.ensure_future(run())
+        self._background.add(task)  # the loop itself keeps no reference
+        task.add_done_callback(self._background.discard)
+        return task
+
+    async def tick(self) -> None:
+        """Do the work that is due once a minute."""
+        async with self._writing:
+            self.tidy()
+
+    def tidy(self) -> None:
+        """Write a heartbeat to the log; drop expired hints, old answers and the files of abandoned transfers."""
+        if self.directory is not None:
+            transfer_files.sweep(self.directory)
+        for answers in (self.session.answers, self._answers):
+            answers.forget_old(self.now())
+        change = self.session.store.decide_sweep(self.now())
+        try:
+            self._append({**change.without_secrets().to_record(), "t": self.now()})
+        except NudgeError as error:
+            _log.warning("heartbeat not written: %s", error.message)
+            return
+        self.session.store.apply(change)
+
+    async def in_slices(self, steps: Generator[None, None, _T]) -> _T:
+        """Drive a long computation in short slices, between which the event loop serves other calls."""
+        began = time.perf_counter()
+        while True:
+            try:
+                next(steps)
+            except StopIteration as finished:
+                result: _T = finished.value
+                return result
+            if time.perf_counter() - began > _SLICE:
+                await asyncio.sleep(0)
+                began = time.perf_counter()
+
+    async def in_thread(self, steps: Generator[None, None, _T]) -> _T:
+        """Take the first step here and the others on a worker thread: a regular expression runs there beside the event
+        loop."""
+        try:
+            next(steps)
+        except StopIteration as finished:
+            result: _T = finished.value
+            return result
+        return await asyncio.to_thread(_finish, steps, time.monotonic() + limits.SEARCH_TIMEOUT)
+
+    def _append(self, record: dict[str, Any]) -> None:
+        log = self._log_to_write()
+        if log is None:
+            return
+        with self._track_failure():
+            try:
+                log.append(record)
+            except LogGone:
+                self.rewrite_log(log).append(record)
+
+    def _log_to_write(self) -> ChangeLog | None:
+        """None: changes are kept in memory only."""
+        self.confirm_role()
+        if self.session.read_only:
+            raise StorageFailed(self.session.read_only)
+        return self.session.log
+
+    @contextmanager
+    def _track_failure(self) -> Iterator[None]:
+        try:
+            yield
+            self.last_error = None
+        except StorageFailed as error:
+            self.last_error = error.message
+            raise
+
+    def rewrite_log(self, log: ChangeLog) -> ChangeLog:
+        """Write a log whose file is gone or was replaced anew from memory, which holds every acknowledged change."""
+        log.close()
+        self.session.log = ChangeLog.create(log.path, self.session.header(), self.session.records())
+        return self.session.log
+
+    def _compact_when_due(self) -> None:
+        log = self.session.log
+        if log is None or self._compacting is not None or not log.compaction_due:
+            return
+        self._compacting = asyncio.ensure_future(self._compact(log))
+
+    async def _compact(self, log: ChangeLog) -> None:
+        rewrite = log.begin_rewrite(self.session.header())
+        try:
+            await asyncio.to_thread(rewrite.write, with_loop_turns(self.session.records()))
+            async with self._writing:
+                if self.session.log is log and not rewrite.abandoned:
+                    log.finish_rewrite(rewrite)
+        except StorageFailed as error:
+            log.abandon_rewrite(rewrite)
+            _log.warning("compaction failed: %s", error.message)
+        finally:
+            self._compacting = None
+
+
+def _refuse_late(call: Call) -> None:
+    if call.deadline is not None and boot_seconds() > call.deadline:
+        raise Unavailable("the request came too late and was not applied; send it again")
+
+
+async def _nothing_to_drain() -> int:
+    return 0
+
+
+class LoopTurns:
+    """Makes a worker thread pause for a turn of the event loop after each WORKER_SLICE of its work on the items that it
+    iterates over. Made on the event loop."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+
+    def between(self, items: Iterable[_T]) -> Iterator[_T]:
+        began = time.perf_counter()
+        for item in items:
+            yield item
+            if time.perf_counter() - began > limits.WORKER_SLICE:
+                _wait_for_turn(self._loop)
+                began = time.perf_counter()
+
+
+def with_loop_turns(items: Iterable[_T]) -> Iterator[_T]:
+    """Items for a worker thread to iterate over, with turns of the event loop. Call this function on the event loop."""
+    return LoopTurns().between(items)
+
+
+def _wait_for_turn(loop: asyncio.AbstractEventLoop) -> None:
+    turned = threading.Event()
+    with suppress(RuntimeError):  # the loop is closed
+        loop.call_soon_threadsafe(turned.set)
+        turned.wait(limits.LOOP_TURN_TIMEOUT)
+
+
+def _finish(steps: Generator[None, None, _T], give_up: float) -> _T:
+    """Run the steps to their end; raises Invalid at the monotonic time `give_up`."""
+    while time.monotonic() < give_up:
+        try:
+            next(steps)
+        except StopIteration as finished:
+            result: _T = finished.value
+            return result
+    raise Invalid(
+        f"takes longer than {limits.SEARCH_TIMEOUT} s; simplify it, or narrow the search by component or tags",
+        field="regex",
+    )
+
+
+def _record_of(decision: Decision, call: Call, now: float) -> dict[str, Any]:
+    change = decision.change.without_secrets().to_record()
+    return {**change, "t": now, **(_answer_of(decision, call, now) if call.once else {})}
+
+
+def _answer_of(decision: Decision, call: Call, now: float) -> dict[str, Any]:
+    return {"t": now, "id": call.once, "request": call.fingerprint, "result": hide_secrets(decision.result)}
+
+
+def _fingerprint(name: str, params: dict[str, Any]) -> str:
+    """A hash that tells a repeated call from another one with the same `once` key."""
+    # Not `to_json`: it fails on half a surrogate pair, which JSON can spell.
+    return blake2b(json.dumps([name, params]).encode(), digest_size=8).hexdigest()
+
+
+# Operations on the server itself
+
+
+class Stop(Params):
+    force: bool = False
+    forget: bool = False
+
+
+class StatusResult(Result):
+    model_config = ConfigDict(extra="allow")
+
+    role: str
+    pid: int
+
+
+class StopResult(Result):
+    """With `forget`, also how many hints are forgotten and how many stay until they expire; `lost` are those that were
+    in memory only."""
+
+    stopping: bool
+    pid: int
+    lost: int = 0
+    forgotten: int = 0
+    kept: int = 0
+
+
+@operation(
+    "nudge.status",
+    tool="nudge_status",
+    group="admin",
+    effect="read",
+    route="GET /api/v1/status",
+    result=StatusResult,
+    listed=False,
+    summary="Server: role, session, members and active limits.",
+)
+async def status(app: App, _params: NoParams, call: Call) -> Any:
+    """What the server reports about itself. Only a user at a terminal is told the names of private projects."""
+    report = app.describe()
+    if call.door != "cli":
+        return _without_private_names(report)
+    counts = await _history_counts(app)
+    return {**report, "history": {**report["history"], **counts}} if report.get("history") else report
+
+
+async def _history_counts(app: App) -> dict[str, int]:
+    """How many sessions and notes there are, also those of private projects; nothing when they cannot be read.
+    Observations are too many to be counted."""
+    sql = "SELECT (SELECT count(*) FROM sessions), (SELECT count(*) FROM notes)"
+    try:
+        sessions, notes = await app.read_history(lambda connection: connection.execute(sql).fetchone())
+    except NudgeError:
+        return {}
+    return {"sessions": sessions, "notes": notes}
+
+
+def _without_private_names(report: dict[str, Any]) -> dict[str, Any]:
+    settings, members = dict(report.get("settings") or {}), report.get("members") or ()
+    if _PRIVATE in settings:
+        settings[_PRIVATE] = f"{settings[_PRIVATE].count(',') + 1} (named at a terminal: nudge status)"
+    kept = [{**member, "differs": _other_differences(member)} if "differs" in member else member for member in members]
+    return {**report, "settings": settings, "members": kept}
+
+
+def _other_differences(member: dict[str, Any]) -> list[str]:
+    return [line for line in member["differs"] if _PRIVATE not in line.split(" (")[0].lower().replace("-", "_")]
+
+
+@operation(
+    "nudge.stop",
+    tool="nudge_stop",
+    group="admin",
+    effect="delete",
+    route="POST /api/v1/stop",
+    result=StopResult,
+    listed=False,
+    summary="Server: stop a detached server; `force` also stops one inside a client, `forget` also ends the session.",
+)
+async def stop(app: App, params: Stop, _call: Call) -> Any:
+    return app.request_stop(params.force, params.forget)

@@ -1,0 +1,486 @@
+"""The session of hints, whose state is the change log: this module begins, continues and ends it.
+
+A session lasts from the first nudge process until the grace period has passed with none, or until
+`nudge stop --forget`; a reboot does not end it. Hints with a duration outlive it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+from collections.abc import Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from nudge import __version__
+from nudge.core import files, limits, paths
+from nudge.core.clock import SESSION, Clock, boot_id
+from nudge.core.context import Context, project_of
+from nudge.core.errors import Invalid, StorageFailed, Unavailable
+from nudge.core.locks import OwnerLock, is_free
+from nudge.core.repos import is_same_repo
+from nudge.hints.model import Change, Hint, Identity, hide_secrets, is_copied_fact
+from nudge.hints.scope import scope_of
+from nudge.hints.store import HintStore
+from nudge.settings.config import Settings, Sources
+from nudge.storage import spool
+from nudge.storage.changelog import LOG_FORMAT, ChangeLog, LogContents, damaged_copies, keep_damaged, read_log
+
+_Put = dict[str, Any]  # the record of a hint in the change log
+NO_SESSION = ""  # the session id in a log that holds only what outlived a forgotten session
+
+
+class Answer(NamedTuple):
+    when: float
+    result: str
+    fingerprint: str | None
+
+
+class Answers:
+    """Results of recent writes by their `once` key: a repeated call gets the first one's answer.
+
+    Results are kept as JSON text, which takes a third of the memory: at most MAX_ANSWERS of them, and MAX_ANSWER_BYTES
+    in all. The oldest go first.
+    """
+
+    def __init__(self) -> None:
+        self._by_key: dict[str, Answer] = {}
+        self._size = 0
+
+    def __contains__(self, once: str | None) -> bool:
+        return once in self._by_key
+
+    def get(self, once: str, fingerprint: str | None) -> Any:
+        """The result kept under `once`; raises Invalid when the key belongs to another call."""
+        answer = self._by_key[once]
+        check_fingerprint(answer.fingerprint, fingerprint)
+        return json.loads(answer.result)
+
+    def remember(self, now: float, once: str, result: Any, fingerprint: str | None = None) -> None:
+        self._forget(once)
+        self._by_key[once] = answer = Answer(now, json.dumps(result), fingerprint)
+        self._size += len(answer.result)
+        while len(self._by_key) > limits.MAX_ANSWERS or self._size > limits.MAX_ANSWER_BYTES:
+            self._forget(next(iter(self._by_key)))
+
+    def _forget(self, once: str) -> None:
+        if (answer := self._by_key.pop(once, None)) is not None:
+            self._size -= len(answer.result)
+
+    def forget_old(self, now: float) -> None:
+        for once, answer in list(self._by_key.items()):
+            if now - answer.when <= limits.REQUEST_ID_KEPT:
+                return  # insertion order is time order
+            self._forget(once)
+
+    def items(self) -> list[tuple[str, Answer]]:
+        return list(self._by_key.items())
+
+
+def check_fingerprint(first: str | None, repeated: str | None) -> None:
+    """Raise Invalid when two calls with one `once` key are not the same call; None: not known."""
+    if None not in (first, repeated) and first != repeated:
+        raise Invalid("was used for another call; make a new one for each", field="once")
+
+
+@dataclass
+class Session:
+    """The store, the log behind it (None: memory only), and the clock that both run on."""
+
+    store: HintStore
+    clock: Clock
+    log: ChangeLog | None
+    answers: Answers = field(default_factory=Answers)
+    read_only: str | None = None
+    """Why nothing may be written; None when writing is allowed."""
+    warning: str | None = None
+    """What the user should know about the change log: it was damaged, or changes are kept in memory only."""
+    settings: Settings = field(default_factory=lambda: Settings({}))
+    began_here: bool = False
+    """Whether this process began it, with no hints of an older one."""
+    unwritten_log: str | None = None
+    """The path of a change log for which there was no room."""
+
+    def write_log(self) -> bool:
+        """Write the change log that there was no room for; return whether that succeeded now."""
+        path = self.unwritten_log
+        if path is None or os.path.lexists(path):
+            return False
+        try:
+            self.log = ChangeLog.create(path, self.header(), self.records())
+        except StorageFailed:
+            return False
+        self.unwritten_log = self.warning = None
+        return True
+
+    @property
+    def id(self) -> str:
+        return self.store.session_id
+
+    def header(self) -> dict[str, Any]:
+        return {
+            "format": LOG_FORMAT,
+            "session": self.store.session_id,
+            "created": self.store.created_at,
+            "boot_id": boot_id(),
+            "offset": self.clock.offset,
+            "version": __version__,
+        }
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        """The whole state as log records, for a compaction; may be read on another thread."""
+        return self.records_of(self.store.hints())
+
+    def records_of(self, hints: list[Hint]) -> Iterator[dict[str, Any]]:
+        """The state as `records`, with these hints in place of the store's."""
+        return _records(hints, self.answers.items(), self.clock.now())
+
+    def replay(self, records: Iterable[dict[str, Any]]) -> None:
+        for record in records:
+            if "puts" in record or "removals" in record:
+                self.store.apply(Change.from_record(record))
+            if "id" in record:
+                self.answers.remember(record["t"], record["id"], record["result"], record.get("request"))
+
+
+def _records(hints: list[Hint], answers: list[tuple[str, Answer]], now: float) -> Iterator[dict[str, Any]]:
+    for hint in hints:
+        if not hint.secret:
+            yield Change(puts=(hint,), removals=()).to_record()
+    for once, answer in answers:
+        yield {
+            "t": answer.when,
+            "id": once,
+            "request": answer.fingerprint,
+            "result": hide_secrets(json.loads(answer.result)),
+        }
+    yield {"t": now}
+
+
+def open_session(directory: str, source: Sources, *, is_successor: bool = False) -> Session:
+    """Continue the session that the directory holds, or begin a new one with what outlives the old. A successor always
+    continues: the process that gives its role away has released the members' lock by now.
+
+    When the log cannot be read or written, the session is kept in memory only, and its `warning` says so: the server
+    starts all the same. The settings of the session are stored with it.
+    """
+    session = _open_session(directory, source, is_successor)
+    if session.log is not None and (problem := source.save(session.id, session.settings)):
+        session.warning = session.warning or problem
+    return session
+
+
+def _open_session(directory: str, source: Sources, is_successor: bool) -> Session:
+    path = os.path.join(directory, paths.CHANGE_LOG)
+    try:
+        contents = read_log(path)
+    except StorageFailed as error:
+        return _keep_in_memory(open_in_memory(source.resolve(source.stored_session)), error)
+    settings = source.resolve(_session_of(contents, source))
+    if contents is not None and contents.newer:
+        why = "the change log was written by a newer Nudge; upgrade this one, or run: nudge stop --forget"
+        return Session(_new_store(settings, Clock()), Clock(), None, read_only=why, settings=settings)
+    session = open_in_memory(settings) if contents is None else _restore(settings, contents)
+    try:
+        if contents is None:
+            session.log = ChangeLog.create(path, session.header())
+            session.began_here = True
+            return session
+        return _attach_log(directory, source, session, contents, is_successor)
+    except StorageFailed as error:
+        session.unwritten_log = path if contents is None else None
+        return _keep_in_memory(session, error)
+
+
+def _session_of(contents: LogContents | None, source: Sources) -> str | None:
+    """The id of the log's session; when the log does not say, that of the session that settings are stored for."""
+    if contents is None:
+        return None
+    return source.stored_session if contents.header is None or contents.newer else str(contents.header["session"])
+
+
+def open_in_memory(settings: Settings) -> Session:
+    clock = Clock()
+    return Session(_new_store(settings, clock), clock, None, settings=settings)
+
+
+def _keep_in_memory(session: Session, error: StorageFailed) -> Session:
+    session.log = None
+    session.warning = f"changes.log cannot be used ({error.message}); hints are kept in memory only. fix: nudge doctor"
+    return session
+
+
+def _attach_log(
+    directory: str, source: Sources, session: Session, contents: LogContents, is_successor: bool
+) -> Session:
+    """Open the log for writing. A damaged one is copied, then replaced by one with every record that could be read."""
+    path = os.path.join(directory, paths.CHANGE_LOG)
+    if contents.damaged:
+        session.warning = (
+            f"changes.log was damaged: {contents.damaged_bytes} bytes could not be read,"
+            f" {len(contents.records)} records"
+            f" were recovered; the damaged file is kept as {os.path.basename(keep_damaged(path))}"
+        )
+    if contents.header is not None and not (is_successor or continues(contents, session.settings, directory)):
+        return _end_and_begin(directory, source.resolve(None), session)
+    session.store.apply(session.store.decide_sweep(session.clock.now()))
+    if contents.damaged or not _of_this_boot(contents):
+        # After a reboot the header must say how this boot's clock goes on.
+        session.log = ChangeLog.create(path, session.header(), session.records())
+    else:
+        session.log = ChangeLog.resume(path, contents)
+    return session
+
+
+def continues(contents: LogContents, settings: Settings, directory: str) -> bool:
+    """Whether the session continues: one of its processes is alive (holds the members' lock), or the grace period has
+    not passed."""
+    assert contents.header is not None
+    if contents.header["session"] == NO_SESSION:
+        return False
+    if not is_free(os.path.join(directory, paths.MEMBERS), shared=False):
+        return True
+    last = max((record["t"] for record in contents.records if "t" in record), default=contents.header["created"])
+    idle = clock_of(contents).now() - last
+    return settings.session_grace > 0 and idle <= settings.session_grace
+
+
+def clock_of(contents: LogContents) -> Clock:
+    """The clock of a log's times: the log's own within one boot, a new one after a reboot."""
+    return Clock(contents.header["offset"]) if contents.header and _of_this_boot(contents) else Clock()
+
+
+def _of_this_boot(contents: LogContents) -> bool:
+    return contents.header is not None and contents.header.get("boot_id") == boot_id()
+
+
+def _restore(settings: Settings, contents: LogContents) -> Session:
+    """The session that a log holds. When its header is damaged, its hints go into a new session."""
+    header = contents.header or open_in_memory(settings).header()
+    clock = clock_of(contents)
+    session = Session(_new_store(settings, clock, header["session"], header["created"]), clock, None, settings=settings)
+    session.replay(contents.records)
+    return session
+
+
+def _end_and_begin(directory: str, settings: Settings, ended: Session) -> Session:
+    session = Session(_new_store(settings, ended.clock), ended.clock, None, warning=ended.warning, settings=settings)
+    session.store.apply(Change(puts=tuple(_end(directory, ended))))
+    session.log = ChangeLog.create(os.path.join(directory, paths.CHANGE_LOG), session.header(), session.records())
+    return session
+
+
+class EndedHints(NamedTuple):
+    """What the end of a session does to its hints: how many go, and how many stay until they expire."""
+
+    forgotten: int
+    kept: int
+
+
+def count_ended_hints(session: Session) -> EndedHints:
+    """Count what becomes of the hints when a session with a change log ends now. A secret is never written to a log, so
+    it goes in any case."""
+    now = session.clock.now()
+    hints = [hint for hint in session.store.hints() if hint.live_at(now)]
+    kept = sum(hint.expires_at is not None and not hint.secret for hint in hints)
+    return EndedHints(len(hints) - kept, kept)
+
+
+def _end(directory: str, ended: Session) -> list[Hint]:
+    """Save the session's export for `nudge import --previous`; return the hints that outlive it, those with a duration.
+
+    A session of which no hint could be imported again (all outlive it, or are secrets) leaves the export of the one
+    before it in place."""
+    now, previous = ended.clock.now(), os.path.join(directory, paths.PREVIOUS)
+    hints = [hint for hint in ended.store.hints() if hint.live_at(now)]
+    has_kept = os.path.lexists(previous)
+    if ended.id != NO_SESSION and any(hint.expires_at is None and not (hint.secret and has_kept) for hint in hints):
+        payload = ended.store.export(now)["payload"]
+        files.replace(previous, json.dumps(payload).encode())
+    return [hint for hint in hints if hint.expires_at is not None]
+
+
+def end_session(directory: str, ended: Session) -> None:
+    """End a session that no process continues. A new log holds the hints that outlive it, and nothing of the others."""
+    outliving = _end(directory, ended)
+    path = os.path.join(directory, paths.CHANGE_LOG)
+    for copy in damaged_copies(path):
+        os.unlink(copy)
+    if outliving:
+        header = {**ended.header(), "session": NO_SESSION}
+        ChangeLog.create(path, header, _records(outliving, [], ended.clock.now())).close()
+    else:
+        os.unlink(path)
+
+
+def discard_session(directory: str) -> None:
+    """Remove the files of a session in which nothing has happened."""
+    for name in (paths.CHANGE_LOG, paths.SETTINGS):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(os.path.join(directory, name))
+
+
+class PreviousSession:
+    """The hints of the session before this one, which `nudge import --previous` brings back."""
+
+    def __init__(self, directory: str | None) -> None:
+        self._path = None if directory is None else os.path.join(directory, paths.PREVIOUS)
+        self._state: tuple[int, int] | None = None
+        self._identities: list[Identity] = []
+
+    def identities(self) -> list[Identity]:
+        """The hints that an import would add; none when the file is older than PREVIOUS_OFFERED seconds. The file is
+        read again when it has changed."""
+        try:
+            stat = None if self._path is None else os.stat(self._path)
+        except OSError:
+            return []
+        if self._path is None or stat is None or time.time() - stat.st_mtime > limits.PREVIOUS_OFFERED:
+            return []
+        if self._state != (stat.st_mtime_ns, stat.st_size):
+            self._identities = _identities_in(files.read_owned(self._path, stat.st_size))
+            self._state = (stat.st_mtime_ns, stat.st_size)
+        return self._identities
+
+    def mark_imported(self, identities: Set[Identity]) -> None:
+        """Stop to offer the hints if an import had all of them, also after the next start: whoever deletes one of them
+        then does not want it. The file stays for another import; its time says that it is not offered."""
+        offered = self.identities()
+        if self._path is not None and offered and identities >= set(offered):
+            with contextlib.suppress(OSError):
+                os.utime(self._path, (0, 0))
+
+
+def _identities_in(raw: bytes | None) -> list[Identity]:
+    """Empty for a damaged file. Redacted hints and copies of facts are left out: they cannot be imported."""
+    try:
+        components = json.loads(raw or b"{}").get("components", {})
+        return [
+            (component, key, scope_of(hint["meta"].get("scope", {})).key)
+            for component, content in components.items()
+            for key, held in content["hints"].items()
+            for hint in (held if isinstance(held, list) else [held])
+            if not hint.get("redacted") and not is_copied_fact(hint["meta"])
+        ]
+    except (ValueError, AttributeError, KeyError, TypeError):
+        return []
+
+
+def spool_counts(directory: str) -> dict[str, int]:
+    """Return how many hook events wait for a server, their bytes, and how many were dropped."""
+    return spool.counts(directory)
+
+
+def forget(directory: str, settings: Settings) -> EndedHints | None:
+    """End a session that no server holds, and save its export as the previous one. Return how many hints were deleted
+    and how many stay, or None when there is no session. Raises Unavailable when a server has started."""
+    path = os.path.join(directory, paths.CHANGE_LOG)
+    if not os.path.lexists(path):
+        return None
+    paths.ensure_private_dir(directory)
+    lock = OwnerLock(os.path.join(directory, paths.LOCK))
+    if not lock.acquire():
+        raise Unavailable("a server has started meanwhile; run it again: nudge stop --forget")
+    try:
+        return _forget_log(directory, path, settings)
+    finally:
+        lock.release()
+
+
+def _forget_log(directory: str, path: str, settings: Settings) -> EndedHints | None:
+    """A log that cannot be read, or that a newer version wrote, is deleted unread: the user asked for it."""
+    try:
+        contents = read_log(path)
+    except StorageFailed:
+        contents = None
+    if contents is None or contents.newer:
+        _delete_unread(path)
+        return EndedHints(0, 0)
+    ended = _restore(settings, contents)
+    if ended.id == NO_SESSION:
+        return None
+    counts = count_ended_hints(ended)
+    end_session(directory, ended)
+    return counts
+
+
+def _delete_unread(path: str) -> None:
+    """Delete whatever is at the log's path, but not a directory with files in it."""
+    try:
+        os.rmdir(path) if os.path.isdir(path) and not os.path.islink(path) else os.unlink(path)
+    except OSError as error:
+        raise StorageFailed(f"{path} cannot be removed ({error.strerror}); move it away") from None
+
+
+def _new_store(
+    settings: Settings, clock: Clock, session_id: str | None = None, created_at: float | None = None
+) -> HintStore:
+    return HintStore(
+        os.urandom(8).hex() if session_id is None else session_id,
+        clock.now() if created_at is None else created_at,
+        max_hints=settings.max_hints,
+        secret_guard=settings.secret_guard,
+        default_ttl=settings.default_ttl,
+        idle=settings.hint_idle,
+    )
+
+
+# Without a server
+
+
+def read_eligible_hints(
+    directory: str, settings: Settings, context: Context, environ: Mapping[str, str]
+) -> list[dict[str, Any]]:
+    """The best hints about this context that a server would have if it started now, as `nudge.query` returns them.
+    Reads the change log and writes nothing."""
+    contents = read_log(os.path.join(directory, paths.CHANGE_LOG))
+    if contents is None or contents.header is None or contents.newer:
+        return []
+    puts = _latest_puts(contents.records, context.repo)
+    if not continues(contents, settings, directory):
+        puts = [put for put in puts if put["meta"].get("ttl", SESSION) != SESSION]
+    now = clock_of(contents).now()
+    store = _build_store(contents.header, puts, settings, now)
+    env = {name: environ[name] for name in store.env_names() if name in environ}
+    steps = store.query(now, context=context.with_env(env), limit=limits.INJECTION_VARIANTS)
+    hints: list[dict[str, Any]] = _run_steps(steps)["hints"]
+    return store.drop_unproven(hints, project_of(context.repo, context.cwd))
+
+
+def _latest_puts(records: Iterable[dict[str, Any]], repo: str | None) -> list[_Put]:
+    """The latest version of each variant that may be for this repo: building the others takes too long."""
+    latest: dict[Identity, _Put] = {}
+    for record in records:
+        for component, key, scope_key in record.get("removals", ()):
+            latest.pop((component, key, scope_key), None)
+        for put in record.get("puts", ()):
+            scope = put["meta"].get("scope", {})
+            if _may_match(scope, repo):
+                latest[put["component"], put["key"], scope_of(scope).key] = put
+    return list(latest.values())
+
+
+def _may_match(scope: Mapping[str, Any], repo: str | None) -> bool:
+    """The repo is part of a variant's identity, so all versions of a variant pass, or none."""
+    repos = scope.get("repo")
+    if repos is None or repo is None:
+        return repos is None
+    return any(is_same_repo(one, repo) for one in ([repos] if isinstance(repos, str) else repos))
+
+
+def _build_store(header: dict[str, Any], puts: list[_Put], settings: Settings, now: float) -> HintStore:
+    store = HintStore(header["session"], header["created"], idle=settings.hint_idle)
+    newest = sorted(puts, key=lambda put: -put["updated_at"])[: limits.OFFLINE_HINTS]
+    store.apply(Change.from_record({"puts": newest, "removals": []}))
+    store.apply(store.decide_sweep(now))
+    return store
+
+
+def _run_steps(steps: Any) -> Any:
+    while True:
+        try:
+            next(steps)
+        except StopIteration as finished:
+            return finished.value

@@ -1,0 +1,477 @@
+"""Read the history: observations by id, around one of them, by session and by file; sessions; and all rows, in pages.
+
+`hidden` are the identities of private projects, whose rows are left out.
+"""
+# ruff: noqa: S608 - only constants are put into the SQL; every value is bound
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+from itertools import groupby
+
+from nudge.core import limits
+from nudge.core.errors import Invalid, NotFound
+from nudge.history.event import COLUMNS, observation, placeholders
+from nudge.history.observations import FILE_CHANGES, NOT_ACTIONS, SESSION_TYPES
+from nudge.history.sessions import intent_of, summary_of, without_hidden
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from nudge.history.event import SqlConnection
+
+    Row = Sequence[Any]
+
+_ALWAYS = -(2**62), 2**62
+_JOURNAL_TOOLS = "_ghap"  # how the names of the tools end that change attempts
+_NONE: frozenset[str] = frozenset()
+_SHOWN = "coalesce(project NOT IN (SELECT value FROM json_each(?)), 1)"
+_SESSION_SHOWN = _SHOWN.replace("project", "(SELECT project FROM sessions WHERE id = session_id)", 1)
+
+
+def get(connection: SqlConnection, ids: Sequence[int], *, hidden: frozenset[str] = _NONE) -> list[dict[str, Any]]:
+    """Return observations with all fields, in the order of `ids`, without those that do not exist or are hidden."""
+    if not ids:
+        raise Invalid("ids array must not be empty")
+    if len(ids) > limits.MAX_OBSERVATION_IDS:
+        raise Invalid(f"must have at most {limits.MAX_OBSERVATION_IDS} items", field="ids")
+    rows = {
+        row[0]: observation(row)
+        for row in connection.execute(f"SELECT {COLUMNS} FROM observations WHERE id IN ({placeholders(ids)})", ids)
+    }
+    return [rows[identity] for identity in ids if identity in rows and rows[identity]["project"] not in hidden]
+
+
+def timeline(
+    connection: SqlConnection,
+    anchor: int,
+    before: int = limits.DEFAULT_TIMELINE,
+    after: int = limits.DEFAULT_TIMELINE,
+    *,
+    hidden: frozenset[str] = _NONE,
+) -> dict[str, Any]:
+    """Return the observations around one of them in its session, by time, since ids are out of order for events that
+    waited in the spool. Raises NotFound for an anchor that does not exist or is hidden."""
+    row = connection.execute(f"SELECT {COLUMNS} FROM observations WHERE id = ?", (anchor,)).fetchone()
+    center = None if row is None else observation(row)
+    if center is None or center["project"] in hidden:
+        raise NotFound(f"anchor observation not found: {anchor}")
+    position = (json.dumps(sorted(hidden)), center["session_id"], center["timestamp"], center["id"])
+    around = f"SELECT {COLUMNS} FROM observations WHERE {_SHOWN} AND session_id = ? AND (timestamp, id)"
+    earlier = connection.execute(
+        f"{around} < (?, ?) ORDER BY timestamp DESC, id DESC LIMIT ?", (*position, before)
+    ).fetchall()
+    later = connection.execute(f"{around} > (?, ?) ORDER BY timestamp, id LIMIT ?", (*position, after)).fetchall()
+    return {
+        "anchor": center,
+        "before": [observation(row) for row in reversed(earlier)],
+        "after": [observation(row) for row in later],
+    }
+
+
+# One session
+
+_IS_PROMPT = "(obs_type = 'user_prompt' AND prompt_id IS NOT NULL)"  # the observation of a prompt itself
+
+
+def latest_prompt(connection: SqlConnection, session_id: str) -> int | None:
+    """The id of the user's last prompt in a session."""
+    row = connection.execute(
+        "SELECT id FROM prompts WHERE session_id = ? AND source = 'user' ORDER BY timestamp DESC, id DESC LIMIT 1",
+        (session_id,),
+    ).fetchone()
+    return None if row is None else int(row[0])
+
+
+def session_times(connection: SqlConnection, session_id: str) -> tuple[int | None, int | None]:
+    """Return when a session ended, and the time of its last event; None where that is not known."""
+    row = connection.execute(
+        "SELECT ended_at, max(started_at, coalesce((SELECT max(timestamp) FROM observations WHERE session_id = ?1), 0),"
+        " coalesce((SELECT max(timestamp) FROM prompts WHERE session_id = ?1), 0)) FROM sessions WHERE id = ?1",
+        (session_id,),
+    ).fetchone()
+    return (None, None) if row is None else (row[0], row[1])
+
+
+def has_changed_files(connection: SqlConnection, session_id: str, since: int) -> bool:
+    """Whether a session has written or edited a file since then."""
+    rows = connection.execute(
+        f"SELECT 1 FROM observations WHERE session_id = ? AND timestamp >= ?"
+        f" AND +obs_type IN ({placeholders(FILE_CHANGES)}) LIMIT 1",
+        (session_id, since, *FILE_CHANGES),
+    )
+    return rows.fetchone() is not None
+
+
+def is_action(event: Mapping[str, Any]) -> bool:
+    """Whether the agent did it, other than by calling the journal."""
+    metadata = event.get("metadata")
+    tool = metadata.get("tool") if isinstance(metadata, dict) else None
+    is_journal_call = event["type"] == "mcp_call" and isinstance(tool, str) and tool.endswith(_JOURNAL_TOOLS)
+    return event["type"] not in NOT_ACTIONS and not is_journal_call
+
+
+def count_actions(connection: SqlConnection, session_id: str, since: int, before_id: int | None = None) -> int:
+    """Count the stored actions of a session since then, up to the observation `before_id`, without it."""
+    row = connection.execute(
+        f"SELECT count(*) FROM observations WHERE session_id = ? AND timestamp >= ? AND (?3 IS NULL OR id < ?3)"
+        f" AND NOT (obs_type = 'mcp_call' AND coalesce(json_extract(metadata, '$.tool'), '') GLOB '*{_JOURNAL_TOOLS}')"
+        f" AND +obs_type NOT IN ({placeholders(NOT_ACTIONS)})",
+        (session_id, since, before_id, *NOT_ACTIONS),
+    ).fetchone()
+    return int(row[0])
+
+
+def trace(
+    connection: SqlConnection,
+    session_id: str,
+    before: int | None = None,
+    after: int | None = None,
+    limit: int = limits.DEFAULT_TRACE_LIMIT,
+    *,
+    hidden: frozenset[str] = _NONE,
+) -> dict[str, Any]:
+    """Return a session's prompts with the observations of each, at most `limit` of both together. Both bounds are
+    exclusive; a prompt before them is included if one of the observations belongs to it. `more` says that there is a
+    next page, after the latest time in this one. Raises NotFound for an unknown or hidden session."""
+    row = connection.execute(
+        "SELECT project, started_at, ended_at, summary FROM sessions WHERE id = ?", (session_id,)
+    ).fetchone()
+    if row is None or row[0] in hidden:
+        raise NotFound(f"session not found: {session_id}")
+    window, more = _cut(connection, session_id, _window(before, after), limit)
+    return {
+        "session_id": session_id,
+        "project": row[0],
+        "started_at": row[1],
+        "ended_at": row[2],
+        "summary": summary_of(connection, session_id, row[3], hidden),
+        "prompts": _prompts(connection, session_id, window, limit, hidden),
+        "injections": _injections(connection, session_id, window),
+        **({"more": True} if more else {}),
+    }
+
+
+def _cut(
+    connection: SqlConnection, session_id: str, window: tuple[int, int], limit: int
+) -> tuple[tuple[int, int], bool]:
+    """Return the window cut to `limit` rows, and whether it was cut. It ends between two seconds, so that `after` finds
+    the rest; only a second that alone has more rows than the limit is split."""
+    own = "session_id = ?1 AND timestamp > ?2 AND timestamp < ?3"
+    times = connection.execute(
+        f"SELECT timestamp FROM (SELECT timestamp FROM observations WHERE {own} AND NOT {_IS_PROMPT}"
+        f" UNION ALL SELECT timestamp FROM prompts WHERE {own}) ORDER BY timestamp LIMIT ?4",
+        (session_id, *window, limit + 1),
+    ).fetchall()
+    if len(times) <= limit:
+        return window, False
+    (first,), (beyond,) = times[0], times[-1]
+    return (window[0], beyond if first < beyond else beyond + 1), True
+
+
+def _window(before: int | None, after: int | None) -> tuple[int, int]:
+    return (_ALWAYS[0] if after is None else after, _ALWAYS[1] if before is None else before)
+
+
+def _prompts(
+    connection: SqlConnection, session_id: str, window: tuple[int, int], limit: int, hidden: frozenset[str]
+) -> list[dict[str, Any]]:
+    by_prompt, unprompted = _actions(connection, session_id, window, limit, hidden)
+    rows = connection.execute(
+        "SELECT id, timestamp, source, content, coalesce((SELECT min(id) FROM observations AS own WHERE"
+        " own.prompt_id = prompts.id AND own.obs_type = 'user_prompt'), 0) FROM prompts WHERE session_id = ?1"
+        " AND ((timestamp > ?2 AND timestamp < ?3) OR id IN (SELECT value FROM json_each(?4)))"
+        " ORDER BY timestamp, id LIMIT ?5",
+        (session_id, *window, json.dumps(list(by_prompt)), limit + len(by_prompt)),
+    ).fetchall()
+    prompts = [
+        {
+            "prompt_id": row[0],
+            "timestamp": row[1],
+            "source": row[2],
+            "content": row[3],
+            "observation_count": len(by_prompt.get(row[0], ())),
+            "observations": by_prompt.get(row[0], []),
+        }
+        for row in rows
+    ]
+    return _interleave(prompts, [(row[1], row[4]) for row in rows], unprompted)
+
+
+def _actions(
+    connection: SqlConnection, session_id: str, window: tuple[int, int], limit: int, hidden: frozenset[str]
+) -> tuple[dict[int, list[Any]], list[Any]]:
+    """Observations by prompt, and those without one. A prompt's own observation is the prompt and is left out."""
+    by_prompt: dict[int, list[Any]] = {}
+    unprompted: list[Any] = []
+    rows = connection.execute(
+        f"SELECT prompt_id, id, timestamp, obs_type, file_path, substr(content, 1, {limits.PREVIEW_CHARS}),"
+        " is_pinned FROM observations"
+        f" WHERE {_SHOWN} AND session_id = ? AND timestamp > ? AND timestamp < ? AND NOT {_IS_PROMPT}"
+        " ORDER BY timestamp, id LIMIT ?",
+        (json.dumps(sorted(hidden)), session_id, *window, limit),
+    )
+    for prompt_id, *row in rows:
+        (unprompted if prompt_id is None else by_prompt.setdefault(prompt_id, [])).append(_action(row))
+    return by_prompt, unprompted
+
+
+def _action(row: Row) -> dict[str, Any]:
+    identity, timestamp, obs_type, file_path, preview, is_pinned = row
+    return {
+        "id": identity,
+        "timestamp": timestamp,
+        "obs_type": obs_type,
+        "file_path": file_path,
+        "content_preview": preview,
+        "is_pinned": bool(is_pinned),
+    }
+
+
+def _interleave(
+    prompts: list[dict[str, Any]], moments: list[tuple[int, int]], unprompted: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Put observations without a prompt between the prompts, one entry with source `system` for each gap. `moments` are
+    time and observation id of the prompts; the id orders rows within a second: a session starts before its first
+    prompt."""
+    gaps = {
+        place: list(group)
+        for place, group in groupby(unprompted, lambda row: bisect_right(moments, (row["timestamp"], row["id"])))
+    }
+    entries: list[dict[str, Any]] = []
+    for place in range(len(prompts) + 1):
+        entries += [prompts[place - 1]] if place else []
+        entries += [_system_entry(gaps[place])] if place in gaps else []
+    return entries
+
+
+def _system_entry(unprompted: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "prompt_id": None,
+        "timestamp": unprompted[0]["timestamp"],
+        "source": "system",
+        "content": "",
+        "observation_count": len(unprompted),
+        "observations": unprompted,
+    }
+
+
+def _injections(connection: SqlConnection, session_id: str, window: tuple[int, int]) -> list[dict[str, Any]]:
+    rows = connection.execute(
+        "SELECT id, timestamp, items, text FROM injections WHERE session_id = ? AND timestamp > ? AND"
+        " timestamp < ? ORDER BY timestamp, id",
+        (session_id, *window),
+    )
+    return [{"id": row[0], "timestamp": row[1], "items": json.loads(row[2]), "text": row[3]} for row in rows]
+
+
+def injected_as(connection: SqlConnection, identity: int | str, *, hidden: frozenset[str] = _NONE) -> dict[str, Any]:
+    """Return whether a hint (`api/test`), a note (`m12`) or an observation (its id) was injected: its last section, the
+    tokens of its line at four characters each, and the latest sessions that got it."""
+    rows = connection.execute(
+        "SELECT i.session_id, i.timestamp, i.text, item.key FROM injections AS i, json_each(i.items) AS item"
+        " WHERE instr(i.items, ?) AND (item.value = ?2 OR json_extract(i.items, item.fullkey || '.id') = ?2)"
+        f" AND {_SESSION_SHOWN.replace('?', '?4')}"
+        " ORDER BY i.timestamp DESC, i.id DESC LIMIT ?3",
+        (str(identity), identity, limits.MAX_INJECTED_SESSIONS, json.dumps(sorted(hidden))),
+    ).fetchall()
+    return {
+        **injected_line(*(rows[0][2:] if rows else ("", 0))),
+        "included": bool(rows),
+        "sessions": [{"session_id": session, "timestamp": when} for session, when, _, _ in rows],
+    }
+
+
+def injected_line(text: str, number: int) -> dict[str, Any]:
+    """Return the section and the tokens of the line of an injected text that item `number` describes."""
+    section, passed = None, 0
+    for line in text.splitlines():
+        if not line.startswith("-"):
+            section = line.lstrip("# ").strip() or section
+        elif passed == number:
+            return {"included": True, "section": section, "tokens": -(-len(line) // 4)}
+        else:
+            passed += 1
+    return {"included": False, "section": None, "tokens": None}
+
+
+# One file
+
+# Rows by `file_path` come from an index, in order; `touched_files` has the few changes of several files.
+_TOUCHES = """WITH touches(id) AS (
+    SELECT * FROM (SELECT id FROM observations WHERE file_path = :path AND timestamp > :after AND timestamp < :before
+        ORDER BY timestamp DESC, id DESC LIMIT :limit)
+    UNION SELECT observation_id FROM touched_files WHERE file_path = :path)"""
+
+
+def file_history(
+    connection: SqlConnection,
+    file_path: str,
+    before: int | None = None,
+    after: int | None = None,
+    limit: int = limits.DEFAULT_HISTORY_LIMIT,
+    paths: Sequence[str] = (),
+    *,
+    hidden: frozenset[str] = _NONE,
+) -> dict[str, Any]:
+    """Return the latest observations of a file by session: the latest session first, its observations oldest first.
+    `paths` are its paths in all clones, if there are several. `more` says that there are earlier ones."""
+    window = _window(before, after)
+    rows = {
+        row[1]: row
+        for path in paths or [file_path]
+        for row in _rows_of_path(connection, path, window, limit + 1)
+        if row[9] not in hidden
+    }
+    latest = sorted(rows.values(), key=lambda row: (-row[2], -row[1]))[:limit]
+    by_session: dict[str, list[Row]] = {}
+    for row in latest:
+        by_session.setdefault(row[0], []).insert(0, row)
+    more = {"more": True} if len(rows) > limit else {}
+    sessions = [_touches(connection, *item, hidden=hidden) for item in by_session.items()]
+    return {"file_path": file_path, "sessions": sessions, **more}
+
+
+def _rows_of_path(connection: SqlConnection, path: str, window: tuple[int, int], limit: int) -> list[Row]:
+    """Read one path at a time: the index then yields the latest rows without reading the others."""
+    rows: list[Row] = connection.execute(
+        f"{_TOUCHES} SELECT o.session_id, o.id, o.timestamp, o.obs_type, substr(o.content, 1, {limits.PREVIEW_CHARS}),"
+        " nullif(p.content, ''), o.is_pinned, o.branch, o.clone, o.project"
+        " FROM touches JOIN observations AS o USING (id)"
+        " LEFT JOIN prompts AS p ON p.id = o.prompt_id AND p.source = 'user' WHERE o.timestamp > :after AND"
+        " o.timestamp < :before"
+        " ORDER BY o.timestamp DESC, o.id DESC LIMIT :limit",
+        {"path": path, "after": window[0], "before": window[1], "limit": limit},
+    ).fetchall()
+    return rows
+
+
+def _touches(connection: SqlConnection, session_id: str, rows: list[Row], *, hidden: frozenset[str]) -> dict[str, Any]:
+    """What a session did with the file. Of a session in a hidden project, neither the project nor what was asked."""
+    project, started_at, summary = connection.execute(
+        "SELECT project, started_at, summary FROM sessions WHERE id = ?", (session_id,)
+    ).fetchone()
+    touches = [_touch(row) for row in rows]
+    intent = intent_of(connection, session_id) if summary is None else json.loads(summary).get("intent")
+    if project in hidden:
+        project = intent = None
+        touches = [{**touch, "prompt_content": None} for touch in touches]
+    return {
+        "session_id": session_id,
+        "project": project,
+        "started_at": started_at,
+        "summary_intent": intent,
+        "touches": touches,
+    }
+
+
+def _touch(row: Row) -> dict[str, Any]:
+    _, identity, timestamp, obs_type, preview, prompt, is_pinned, branch, clone, _ = row
+    return {
+        "observation_id": identity,
+        "timestamp": timestamp,
+        "obs_type": obs_type,
+        "content_preview": preview,
+        "prompt_content": prompt,
+        "is_pinned": bool(is_pinned),
+        **{name: value for name, value in (("branch", branch), ("clone", clone)) if value},
+    }
+
+
+# Everything
+
+
+def sessions(
+    connection: SqlConnection,
+    *,
+    project: str | None = None,
+    prefix: str = "",
+    nonempty: bool = False,
+    hidden: frozenset[str] = frozenset(),
+    limit: int = limits.DEFAULT_SESSIONS_LIMIT,
+    offset: int = 0,
+) -> list[dict[str, Any]]:
+    """Return sessions, the latest started first. `prefix` is the start of an id. `nonempty` leaves out those without
+    actions and prompts."""
+    session_types = placeholders(SESSION_TYPES)
+    has_more = (
+        f" AND EXISTS (SELECT 1 FROM observations WHERE session_id = s.id AND +obs_type NOT IN ({session_types}))"
+    )
+    rows = connection.execute(
+        "SELECT id, project, repo, cwd, client, started_at, ended_at, summary,"
+        " (SELECT count(*) FROM observations WHERE session_id = s.id), (SELECT max(timestamp) FROM"
+        " observations WHERE session_id = s.id)"
+        " FROM sessions AS s WHERE (?1 IS NULL OR project = ?1) AND substr(id, 1, length(?2)) = ?2"
+        f" AND coalesce(project NOT IN (SELECT value FROM json_each(?5)), 1){has_more if nonempty else ''}"
+        " ORDER BY started_at DESC, id LIMIT ?3 OFFSET ?4",
+        (project, prefix, limit, offset, json.dumps(sorted(hidden)), *(SESSION_TYPES if nonempty else ())),
+    ).fetchall()
+    return [_session(connection, row, hidden) for row in rows]
+
+
+def _session(connection: SqlConnection, row: Row, hidden: frozenset[str]) -> dict[str, Any]:
+    names = ("session_id", "project", "repo", "cwd", "client", "started_at", "ended_at")
+    return {
+        **dict(zip(names, row, strict=False)),
+        "last_event_at": row[9],
+        "observation_count": row[8],
+        "summary": summary_of(connection, row[0], row[7], hidden),
+    }
+
+
+_EXPORTED = {
+    "session": ("sessions", "id, project, repo, cwd, client, started_at, ended_at, summary"),
+    "prompt": ("prompts", "id, session_id, client_prompt_id, timestamp, source, content"),
+    "observation": ("observations", COLUMNS),
+    "injection": ("injections", "id, session_id, timestamp, items, text"),
+}
+_JSON_FIELDS = ("summary", "metadata", "items")
+
+
+def export(connection: SqlConnection, after: str | None = None, *, hidden: frozenset[str] = _NONE) -> dict[str, Any]:
+    """Return one page of all rows, and as `next` the value of `after` for the next page, None at the end. A page has
+    the rows that fit into PAGE_BYTES, and at least one."""
+    kind, start = _parse_position(after)
+    table, columns = _EXPORTED[kind]
+    limit, room = limits.EXPORT_PAGE, limits.PAGE_BYTES
+    rows: list[Row] = []
+    shown = _SHOWN if "project" in columns else _SESSION_SHOWN
+    cursor = connection.execute(
+        f"SELECT {columns} FROM {table} WHERE {shown} AND id > ? ORDER BY id LIMIT ?",
+        (json.dumps(sorted(hidden)), start, limit),
+    )
+    for row in cursor:
+        room -= sum(len(value) for value in row if isinstance(value, str))
+        if room < 0 and rows:
+            break
+        rows.append(row)
+    is_cut = room < 0 or len(rows) == limit
+    next_page = f"{kind}:{rows[-1][0]}" if is_cut else _next_kind(kind)
+    exported = [_exported(kind, columns.split(", "), row) for row in rows]
+    for row in exported if kind == "session" and hidden else ():
+        row["summary"] = row["summary"] and without_hidden(connection, row["id"], row["summary"], hidden)
+    return {"rows": exported, "next": next_page}
+
+
+def _parse_position(after: str | None) -> tuple[str, Any]:
+    kind, _, start = (after or "session:").partition(":")
+    if kind not in _EXPORTED or (kind != "session" and not (start.isascii() and start.isdigit() and len(start) < 19)):
+        raise Invalid("must be the `next` of the previous page", field="after")
+    return kind, start if kind == "session" else int(start)
+
+
+def _next_kind(kind: str) -> str | None:
+    kinds = list(_EXPORTED)
+    following = kinds[kinds.index(kind) + 1 :]
+    return f"{following[0]}:0" if following else None
+
+
+def _exported(kind: str, names: Sequence[str], row: Row) -> dict[str, Any]:
+    fields = dict(zip(names, row, strict=True))
+    return {
+        "kind": kind,
+        **{name: json.loads(fields[name]) if name in _JSON_FIELDS and fields[name] else fields[name] for name in names},
+    }

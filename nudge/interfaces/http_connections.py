@@ -1,0 +1,179 @@
+"""Connections of the HTTP server: how many are allowed, and how long one may stay without showing the token. aiohttp
+parses and writes HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
+
+from nudge.core import limits
+from nudge.process.wire_server import AcceptLoop, descriptor_limit
+
+_log = logging.getLogger(__name__)
+
+_READ_BYTES = 16 * limits.KIB  # 100,000 chunks of one byte, parsed in one go, would hold the event loop for 100 ms
+_LINGER = 0.5  # seconds in which the client can send the rest of a body that was refused, and read why
+_CLOSE_TIMEOUT = 0.1  # seconds for calls in flight when the listener closes
+
+Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+
+
+class Listener:
+    """Accepts connections on `listening` and gives their requests to `handler`."""
+
+    def __init__(self, handler: Handler, listening: socket.socket) -> None:
+        self.connections: set[HttpConnection] = set()
+        self.unauthenticated: dict[HttpConnection, None] = {}
+        """Oldest first."""
+        self._server = web.Server(handler, request_factory=_make_request)
+        loop = asyncio.get_running_loop()
+        self._accept_loop = AcceptLoop(
+            listening, lambda: HttpConnection(self, self._server, loop), has_room=self._has_room, name="port"
+        )
+
+    async def close(self) -> None:
+        await self._accept_loop.close()
+        self._server.pre_shutdown()
+        await self._server.shutdown(_CLOSE_TIMEOUT)
+
+    def _has_room(self) -> bool:
+        """Whether a new connection can be taken, if necessary in place of one that has not shown the token. The other
+        descriptors of the process are for the private socket and the database."""
+        return bool(self.unauthenticated) or len(self.connections) < self._most()
+
+    def _most(self) -> int:
+        return min(limits.MAX_CONNECTIONS, descriptor_limit() // 2)
+
+    def register(self, connection: HttpConnection) -> None:
+        """Register a new connection. When there are too many, the oldest that has not shown the token is closed:
+        otherwise idle connections could keep the owner's next request waiting."""
+        most = min(limits.MAX_UNAUTHENTICATED_CONNECTIONS, descriptor_limit() // 4)
+        if len(self.unauthenticated) >= most or len(self.connections) >= self._most():
+            self._accept_loop.warn_once(
+                "too many connections on the port; the oldest that have not shown the token are closed"
+            )
+            if self.unauthenticated:
+                self._evict(next(iter(self.unauthenticated)))
+        self.connections.add(connection)
+        self.unauthenticated[connection] = None
+
+    def _evict(self, connection: HttpConnection) -> None:
+        self.unregister(connection)
+        connection.abort()
+
+    def mark_authenticated(self, connection: HttpConnection) -> None:
+        self.unauthenticated.pop(connection, None)
+
+    def unregister(self, connection: HttpConnection) -> None:
+        self.connections.discard(connection)
+        self.unauthenticated.pop(connection, None)
+        self._accept_loop.notify_room()
+
+
+class HttpConnection(web.RequestHandler):
+    """aiohttp's connection. It has `limits.TOKEN_TIMEOUT` seconds to show the token, or it is cut off."""
+
+    __slots__ = ("_listener", "_token_timer", "_unsent", "authenticated", "busy")
+
+    def __init__(self, listener: Listener, server: web.Server, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(
+            server,
+            loop=loop,
+            keepalive_timeout=limits.KEEPALIVE,
+            lingering_time=_LINGER,
+            max_headers=limits.MAX_HEADERS,
+            auto_decompress=False,  # a compressed kilobyte can hold a gigabyte
+            access_log=None,  # type: ignore[arg-type]
+            logger=_log,
+        )
+        self._listener = listener
+        self.authenticated = self.busy = False
+        self._unsent = b""
+        self._token_timer = loop.call_later(limits.TOKEN_TIMEOUT, self.abort)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        transport.max_size = _READ_BYTES  # type: ignore[attr-defined]  # of asyncio's selector transport
+        self._listener.register(self)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        self._token_timer.cancel()
+        self._listener.unregister(self)
+        super().connection_lost(exc)
+
+    def eof_received(self) -> None:
+        """Keep the connection while a call runs: a client may close its sending half and still read the answer
+        (`nc -N`); aiohttp would close at once."""
+        self._send_unsent()
+        if self.busy:
+            self.close()
+            return True  # type: ignore[return-value]
+        return None
+
+    def authenticate(self) -> None:
+        self.authenticated = True
+        self._token_timer.cancel()
+        self._listener.mark_authenticated(self)
+
+    def send(self, answer: bytes, *, soon: bool) -> None:
+        """Write a whole answer. With `soon` it is written after this turn of the event loop, together with those to
+        other connections: a write wakes its client up, which takes 10 of the 115 us of a call. A connection that is
+        closing, or has another request waiting, is written to at once, so that answers stay in order."""
+        if self.transport is None:
+            raise ConnectionResetError
+        if soon and not (self._close or self._force_close or self._messages):
+            self._unsent = answer
+            asyncio.get_running_loop().call_soon(self._send_unsent)
+        else:
+            self.transport.write(answer)
+
+    def _send_unsent(self) -> None:
+        answer, self._unsent = self._unsent, b""
+        if answer and self.transport is not None:
+            self.transport.write(answer)
+
+    def abort(self) -> None:
+        """End the connection now. `close` would wait until the client has read what was sent."""
+        self._send_unsent()
+        if self.transport is not None:
+            self.transport.abort()
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,  # noqa: ARG002
+    ) -> web.StreamResponse:
+        """Answer an error without quoting the request, as aiohttp's page and log line do: it may hold a secret."""
+        if isinstance(exc, HttpProcessingError) or status < 500:
+            response = text_response(400, "not a request that this server understands")
+        else:
+            _log.error("request failed", exc_info=exc)
+            response = text_response(500, "internal error; the server's log has the details")
+        if request.writer.output_size > 0:
+            raise ConnectionError("the answer has already begun")
+        response.force_close()
+        return response
+
+
+def _make_request(message: Any, payload: Any, protocol: web.RequestHandler, writer: Any, task: Any) -> web.BaseRequest:
+    assert isinstance(protocol, HttpConnection)
+    protocol.busy = True
+    loop = asyncio.get_running_loop()
+    return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=limits.MAX_BODY_BYTES)
+
+
+def text_response(status: int, text: str, **headers: str) -> web.Response:
+    """Return a response with one line of plain text."""
+    return web.Response(
+        status=status,
+        body=f"{text}\n".encode(),
+        headers={"Content-Type": "text/plain; charset=utf-8", "Server": "nudge", **headers},
+    )

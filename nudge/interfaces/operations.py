@@ -1,0 +1,28 @@
+"""The operations of all rooms, in the order in which lists show them. Each is registered beside its function."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from nudge.core.operation import Operation, registered_in
+
+_MODULES = (
+    "nudge.hints.ops",
+    "nudge.hints.transfer_ops",
+    "nudge.history.ops",
+    "nudge.notes.ops",
+    "nudge.notes.explain_ops",
+    "nudge.notes.assemble_ops",
+    "nudge.notes.upkeep_ops",
+    "nudge.notes.transfer_ops",
+    "nudge.journal.ops",
+    "nudge.history.record_ops",
+    "nudge.learning.ops",
+    "nudge.telling.ops",
+    "nudge.core.app",
+)
+
+
+OPERATIONS: dict[str, Operation] = {
+    operation.name: operation for module in _MODULES for operation in registered_in(import_module(module).__name__)
+}

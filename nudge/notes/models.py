@@ -1,0 +1,411 @@
+"""Parameters and results of the operations on notes, and on attempts, which are notes too. Agents read the schemas in
+every session: limits in bytes, and choices that an agent seldom makes, are left out of them and checked by
+`nudge.notes.note` and `nudge.journal.attempts`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+from nudge.core import limits
+from nudge.core.call import UNLISTED, InContext, Params, Project, Result, UnlistedContext
+from nudge.core.context import Context
+from nudge.core.errors import Invalid
+from nudge.core.text import is_all_visible
+from nudge.journal.attempts import ROOT_CAUSES
+from nudge.notes.note import COMPACT_TOON_FIELDS, TOON_FIELDS, dump_toon, parse_id
+
+# Notes
+
+
+def _note_id(value: object) -> int:
+    try:
+        return parse_id(value)
+    except Invalid as error:
+        raise PydanticCustomError("note_id", "must be a note's number, such as 12 or m12") from error
+
+
+def _any_note_id(value: object) -> int:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    match = _NUMBER.fullmatch(value) if isinstance(value, str) else None
+    return int(match[1]) if match else _note_id(value)
+
+
+_NUMBER = re.compile(r"m?(-?[0-9]{1,18})")
+_ID_SCHEMA = WithJsonSchema({"anyOf": [{"type": "integer"}, {"type": "string"}]})
+NoteId = Annotated[int, BeforeValidator(_note_id), _ID_SCHEMA]
+AnyNoteId = Annotated[int, BeforeValidator(_any_note_id), _ID_SCHEMA]
+"""Also a number that no note has, such as 0: one of several ids that is not found."""
+Tier = Literal["short", "mid", "long"]
+Kind = Literal[
+    "note",
+    "decision",
+    "bugfix",
+    "feature",
+    "refactor",
+    "discovery",
+    "change",
+    "lesson",
+    "session_summary",
+]
+Relation = Literal["related_to", "supersedes", "contradicts", "derived_from"]
+Format = Literal["json", "toon", "toon_compact"]
+"""Of the text block in an MCP answer."""
+Priority = Annotated[int, Field(ge=limits.MIN_PRIORITY, le=limits.MAX_PRIORITY)]
+Confidence = Annotated[float, Field(ge=0, le=1)]
+Limit = Annotated[int, Field(ge=1, le=limits.MAX_NOTES_LISTED)]
+Offset = Annotated[int, Field(ge=0, le=limits.MAX_SEARCH_OFFSET)]
+Time = Annotated[str, Field(description="RFC 3339")]
+_UNLISTED = Field(json_schema_extra={UNLISTED: True})  # an agent that stores what it found out seldom says more
+
+
+class StoreMemory(InContext):
+    title: Annotated[str, Field(description="the same title updates what is given")]
+    content: str
+    kind: Kind | None = None
+    tier: Annotated[Tier | None, Field(description="6 hours, 7 days, permanent")] = None
+    tags: list[str] | None = None
+    files: Annotated[list[str] | None, Field(description="repo paths")] = None
+    priority: Annotated[Priority | None, _UNLISTED] = None
+    confidence: Annotated[Confidence | None, _UNLISTED] = None
+    namespace: Annotated[str | None, Field(description="default: your repo")] = None
+    source: Annotated[str | None, _UNLISTED] = None
+    expires_at: str | None = None
+    ttl_secs: Annotated[int | None, _UNLISTED] = None
+    metadata: Annotated[dict[str, Any] | None, _UNLISTED] = None
+
+
+class Filters(Params):
+    namespace: Annotated[str | None, Field(description="default: all")] = None
+    tier: Tier | None = None
+    kind: str | None = None
+    tags: Annotated[list[str] | None, Field(description="any of these")] = None
+    since: str | None = None
+    until: str | None = None
+    min_priority: Priority | None = None
+
+
+class Recall(Filters):
+    context: Annotated[str, Field(description="in any words")]
+    # The place of the caller, which other operations call `context`.
+    where: Annotated[dict[str, Any] | None, Field(description="your context")] = None
+    limit: Limit = limits.DEFAULT_RECALL_LIMIT
+    budget_tokens: Annotated[int | None, Field(ge=1)] = None
+    touch: Annotated[bool, Field(json_schema_extra={UNLISTED: True})] = True
+    format: Format = "toon_compact"
+
+    def place(self) -> Context:
+        return Context.parse(self.where, "where")
+
+
+class SearchMemories(Filters, InContext):
+    query: Annotated[str, Field(description="all of these words")]
+    limit: Limit = limits.DEFAULT_SEARCH_LIMIT
+    format: Format = "toon_compact"
+
+
+class ListMemories(Filters, InContext):
+    limit: Limit = limits.DEFAULT_SEARCH_LIMIT
+    offset: Offset = 0
+    format: Format = "toon_compact"
+
+
+class OneMemory(InContext):
+    context: UnlistedContext = None
+    id: NoteId
+
+
+class GetMemory(OneMemory):
+    namespace: str | None = None  # of the note: a caller outside of a private project must name it
+
+
+class UpdateMemory(OneMemory):
+    """Only what is given changes; nothing given is no error."""
+
+    title: str | None = None
+    content: str | None = None
+    kind: Kind | None = None
+    tier: Tier | None = None
+    tags: list[str] | None = None
+    files: list[str] | None = None
+    priority: Priority | None = None
+    confidence: Confidence | None = None
+    namespace: str | None = None
+    source: str | None = None
+    expires_at: Time | None = None
+    metadata: dict[str, Any] | None = None
+
+
+class Link(InContext):
+    source_id: NoteId
+    target_id: NoteId
+    relation: Relation = "related_to"
+
+
+class DeleteLink(InContext):
+    source_id: NoteId
+    target_id: NoteId
+    relation: Annotated[Relation | None, Field(description="default: every link from one to the other")] = None
+
+
+class Resolve(InContext):
+    winner_id: NoteId
+    loser_id: NoteId
+
+
+class Bulk(InContext):
+    memories: Annotated[list[dict[str, Any]], Field(max_length=limits.MAX_BULK_NOTES)]
+
+
+class StoreMemoryResult(Result):
+    """`previous` is the note that was there under the same title."""
+
+    id: int
+    tier: str
+    namespace: str
+    kind: str
+    title: str
+    expires_at: str | None = None
+    potential_contradictions: list[int]
+    previous: dict[str, Any] | None = None
+
+
+class ListMemoriesResult(Result):
+    """Where nothing is found, also `archived`: how many archived notes match, and `show_archived`, the command that
+    lists them."""
+
+    memories: list[dict[str, Any]]
+    count: int
+    more: bool | None = None
+
+
+class RecallResult(ListMemoriesResult):
+    mode: str
+    tokens: int | None = None
+
+
+class SearchMemoriesResult(Result):
+    results: list[dict[str, Any]]
+    count: int
+    query: str
+    more: bool | None = None
+
+
+class GetMemoryResult(Result):
+    memory: dict[str, Any]
+    links: list[dict[str, Any]]
+
+
+class MemoryResult(Result):
+    memory: dict[str, Any]
+
+
+class DeleteMemoryResult(Result):
+    deleted: bool
+    id: int
+
+
+class PromoteResult(Result):
+    promoted: bool
+    id: int
+
+
+class LinkResult(Result):
+    linked: bool
+    new: bool
+
+
+class DeleteLinkResult(Result):
+    deleted: int
+
+
+class GetLinksResult(Result):
+    links: list[dict[str, Any]]
+
+
+class ResolveResult(Result):
+    resolved: bool
+    winner_id: int
+    loser_id: int
+
+
+class BulkResult(Result):
+    created: int
+    updated: int
+    ids: list[int]
+    errors: list[dict[str, Any]]
+
+
+# Attempts
+
+Domain = Literal["debugging", "refactoring", "feature", "optimization", "testing", "documentation", "other"]
+Outcome = Literal["confirmed", "falsified", "abandoned"]
+Strategy = Annotated[
+    str,
+    Field(
+        description="systematic-elimination, trial-and-error, research-first, divide-and-conquer, root-cause-analysis,"
+        " copy-from-similar, check-assumptions, read-the-error or ask-user"
+    ),
+]
+# A string is accepted too: the takeaway of a lesson, the description of a cause.
+Parts = Annotated[Any, WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "object"}]})]
+_CAUSE_PARTS = {"category": {"type": "string", "enum": list(ROOT_CAUSES)}, "description": {"type": "string"}}
+RootCause = Annotated[
+    Any, WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "object", "properties": _CAUSE_PARTS}]})
+]
+
+
+def _checked_session_id(value: str) -> str:
+    if not 0 < len(value) <= limits.MAX_SESSION_ID_CHARS or not is_all_visible(value):
+        raise PydanticCustomError("session_id", f"must be 1 to {limits.MAX_SESSION_ID_CHARS} printable characters")
+    return value
+
+
+SessionId = Annotated[str, AfterValidator(_checked_session_id)]
+
+
+class InSession(InContext):
+    """`session_id` takes precedence over the session that the interface knows of."""
+
+    session_id: SessionId | None = None
+
+
+class StartAttempt(InSession):
+    goal: str
+    hypothesis: str | None = None
+    action: str | None = None
+    prediction: Annotated[str, Field(description="observable: a command and how it ends")]
+    domain: Domain | None = None
+    strategy: str | None = None
+    confidence: Annotated[float | None, Field(description="0 to 1")] = None
+    parallel: Annotated[bool | None, Field(description="in addition to your open one")] = None
+
+
+class UpdateAttempt(InSession):
+    """What is not given stays."""
+
+    id: Annotated[NoteId | None, Field(description="needed when several are open")] = None
+    hypothesis: str | None = None
+    action: str | None = None
+    prediction: str | None = None
+    strategy: Strategy | None = None
+    confidence: Confidence | None = None
+    note: Annotated[str | None, Field(description="what you found out")] = None
+
+
+class ResolveAttempt(InSession):
+    status: Outcome
+    result: str | None = None
+    lesson: Annotated[Parts | None, Field(description="{what_worked, takeaway}, for the next agent")] = None
+    surprise: str | None = None
+    root_cause: RootCause | None = None
+    id: NoteId | None = None
+
+
+class GetOrphaned(InSession):
+    adopt: Annotated[NoteId | None, Field(description="id of the orphan to take over")] = None
+    parallel: Annotated[bool, Field(description="in addition to your open one")] = False
+
+
+class ListAttempts(InContext):
+    limit: Annotated[int, Field(ge=1, le=limits.MAX_ATTEMPTS_LISTED)] = limits.DEFAULT_ATTEMPTS_LISTED
+    domain: Domain | None = None
+    outcome: Literal["open", "confirmed", "falsified", "abandoned"] | None = None
+    since: Annotated[str | None, Field(description="RFC 3339: started since then")] = None
+    project: Project = None
+    session_id: Annotated[SessionId | None, Field(description="only this session's")] = None
+
+
+class Calibrate(InContext):
+    since: Annotated[str | None, Field(description="RFC 3339: started since then")] = None
+    project: Project = None
+
+
+class CheckIn(InSession):
+    frequency: Annotated[int, Field(ge=1, le=10_000, description="actions between reminders")] = limits.CHECK_IN_ACTIONS
+
+
+class StartAttemptResult(Result):
+    """Also `session_id` and `status`."""
+
+    id: int
+
+
+class UpdateAttemptResult(StartAttemptResult):
+    iteration_count: int
+
+
+class ResolveAttemptResult(Result):
+    """Also `status`, `confidence_tier`, and `lesson_id`: the note that the lesson became."""
+
+    id: int
+
+
+class ActiveAttemptResult(Result):
+    """The latest open attempt of the session, if there is one; `open` are the ids when there are several."""
+
+    has_active: bool
+    id: int | None = None
+    goal: str | None = None
+    hypothesis: str | None = None
+    action: str | None = None
+    prediction: str | None = None
+    open: list[int] | None = None
+
+
+class GetOrphanedResult(Result):
+    """The latest open attempt here whose session is gone, if there is one; `others` are the ids of more. `adopted`: it
+    is yours now."""
+
+    has_orphan: bool
+    adopted: bool | None = None
+    id: int | None = None
+    session_id: str | None = None
+    goal: str | None = None
+    hypothesis: str | None = None
+    action: str | None = None
+    prediction: str | None = None
+    created_at: str | None = None
+    others: list[int] | None = None
+
+
+class ListAttemptsResult(Result):
+    """`more`: there are others behind these."""
+
+    entries: list[dict[str, Any]]
+    count: int
+    more: bool | None = None
+
+
+class CalibrateResult(Result):
+    """By domain and in all: counts by outcome, `observed`: the share of predictions that came true, `predicted`: how
+    sure the agents had been of those, on average."""
+
+    domains: list[dict[str, Any]]
+    total: dict[str, Any]
+
+
+class StartSessionResult(Result):
+    session_id: str
+    started_at: str
+
+
+class CheckInResult(Result):
+    should_check_in: bool
+    tool_count: int
+    id: int | None = None
+
+
+class ToolCountResult(Result):
+    tool_count: int
+
+
+def as_text(arguments: Mapping[str, Any], result: Mapping[str, Any]) -> str | None:
+    """The text block of a list of notes, as the caller's `format` says; None for JSON."""
+    chosen = arguments.get("format", "toon_compact")
+    return None if chosen == "json" else dump_toon(result, TOON_FIELDS if chosen == "toon" else COMPACT_TOON_FIELDS)

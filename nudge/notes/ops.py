@@ -1,0 +1,591 @@
+"""The use cases of notes: storing, finding, changing and linking them."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from itertools import chain
+from typing import Any
+
+from nudge.clients.registry import note_source
+from nudge.core import limits, strict_json
+from nudge.core.app import App
+from nudge.core.call import Call, agent_session, parse_params
+from nudge.core.errors import Invalid, NotFound, SecretRejected
+from nudge.core.note_files import FILES
+from nudge.core.operation import operation
+from nudge.core.repos import is_absolute, read_repo
+from nudge.core.visibility import Visibility, visible_to
+from nudge.history import queries as views
+from nudge.notes import archive, namespaces, ranking
+from nudge.notes import store as notes
+from nudge.notes.models import (
+    Bulk,
+    BulkResult,
+    DeleteLink,
+    DeleteLinkResult,
+    DeleteMemoryResult,
+    Filters,
+    GetLinksResult,
+    GetMemory,
+    GetMemoryResult,
+    Link,
+    LinkResult,
+    ListMemories,
+    ListMemoriesResult,
+    MemoryResult,
+    OneMemory,
+    PromoteResult,
+    Recall,
+    RecallResult,
+    Resolve,
+    ResolveResult,
+    SearchMemories,
+    SearchMemoriesResult,
+    StoreMemory,
+    StoreMemoryResult,
+    UpdateMemory,
+    as_text,
+)
+from nudge.notes.note import (
+    GLOBAL,
+    Draft,
+    Lifetimes,
+    Note,
+    check_kind,
+    check_relation,
+    find_secret_in,
+    parse_changes,
+    parse_draft,
+    parse_time,
+)
+from nudge.notes.retrieval import Words, merge_new_segments
+from nudge.notes.store import NoteFilter
+
+_CHECKED_AT_ONCE = 4 * limits.KIB  # characters searched for secrets on the event loop; more goes to a thread
+_COUNTED_AFTER = 0.2  # seconds after a recall
+_NOTES_PER_MERGE = 4  # new notes that are stored alone, for one merge of their parts of the index
+_ACKNOWLEDGED = ("id", "tier", "namespace", "kind", "title", "expires_at")
+_SOURCES = {"cli": "cli", "hook": "hook", "http": "api"}
+
+
+# Writing
+
+
+@operation(
+    "nudge.memory_store",
+    tool="memory_store",
+    group="memories",
+    effect="write",
+    route="POST /api/v1/memories",
+    result=StoreMemoryResult,
+    summary="Notes: store a decision, lesson or finding in words. Never secrets.",
+)
+async def store(app: App, params: StoreMemory, call: Call) -> Any:
+    visible = visible_to(app, call)
+    origin = Origin(app, call, visible)
+    draft = await checked(app, [origin.draft(params, app.now())])
+    now, lifetimes = app.now(), lifetimes_of(app)
+
+    def write(connection: sqlite3.Connection) -> dict[str, Any]:
+        note, previous = notes.store(connection, origin.complete(connection, draft[0]), now, lifetimes)
+        if previous is not None or note.id % _NOTES_PER_MERGE == 0:
+            merge_new_segments(connection)
+        shown = note.to_wire()
+        return {
+            **{name: shown[name] for name in _ACKNOWLEDGED if name in shown},
+            "potential_contradictions": ranking.similar_titles(connection, note, now),
+            **({} if previous is None else {"previous": shown_note(previous.to_wire(), visible)}),
+        }
+
+    return await app.write_once(call, write)
+
+
+@operation(
+    "nudge.memory_bulk",
+    tool="memory_bulk",
+    group="memories",
+    effect="write",
+    route="POST /api/v1/memories/bulk",
+    result=BulkResult,
+    listed=False,
+    summary="Notes: store up to 1,000 in one transaction.",
+)
+async def bulk(app: App, params: Bulk, call: Call) -> Any:
+    """Store what is valid, all in one transaction, and say what is wrong with the rest."""
+    origin = Origin(app, call, visible_to(app, call))
+    now, lifetimes = app.now(), lifetimes_of(app)
+    guard = app.session.settings.secret_guard
+    drafts, errors = await asyncio.to_thread(_valid_drafts, origin, params.memories, now, guard)
+
+    def write(connection: sqlite3.Connection) -> dict[str, Any]:
+        stored, refused_late = [], []
+        for index, draft in drafts:
+            try:
+                stored.append(notes.store(connection, origin.complete(connection, draft), now, lifetimes))
+            except Invalid as error:
+                refused_late.append({"index": index, "error": error.message})
+        updated = sum(previous is not None for _, previous in stored)
+        ids = [note.id for note, _ in stored]
+        refused = sorted([*errors, *refused_late], key=lambda error: error["index"])
+        return {"created": len(stored) - updated, "updated": updated, "ids": ids, "errors": refused}
+
+    return await app.write_once(call, write)
+
+
+def _valid_drafts(
+    origin: Origin, items: Sequence[Mapping[str, Any]], now: float, guard: bool
+) -> tuple[list[tuple[int, Draft]], list[dict[str, Any]]]:
+    """The drafts of what is valid, and the errors of the rest, each by its place."""
+    drafts, errors = [], []
+    for index, item in enumerate(items):
+        try:
+            draft = origin.draft(parse_params(StoreMemory, dict(item)), now)
+            if guard:
+                refuse_secrets([draft])
+            drafts.append((index, draft))
+        except Invalid as error:
+            errors.append({"index": index, "error": error.message})
+    return drafts, errors
+
+
+@operation(
+    "nudge.memory_update",
+    tool="memory_update",
+    group="memories",
+    effect="write",
+    route="PUT /api/v1/memories/{id}",
+    result=MemoryResult,
+    listed=False,
+    summary="Notes: change fields of one.",
+)
+async def update(app: App, params: UpdateMemory, call: Call) -> Any:
+    now, lifetimes, visible = app.now(), lifetimes_of(app), visible_to(app, call)
+    fields = params.model_dump(exclude={"id", "context"}, exclude_none=True)
+    changes = parse_changes(fields, now=now, top=_top_for(fields, call))
+    if not changes:
+
+        def read(connection: sqlite3.Connection) -> dict[str, Any]:
+            return {"memory": shown_note(shown_one(connection, visible, params.id, now).to_wire(), visible)}
+
+        return await app.read(read)
+    texts = {name: changes.get(name, "") for name in ("title", "content")}
+    extra = {"tags": changes["tags"]} if "tags" in changes else {}
+    metadata = {name: changes[name] for name in ("metadata", FILES) if name in changes}
+    await checked(app, [Draft(**texts, **extra, metadata=metadata)])
+
+    def write(connection: sqlite3.Connection) -> dict[str, Any]:
+        refuse_hidden(connection, visible, [params.id])
+        namespace = namespaces.find_named(connection, changes.get("namespace"), visible)
+        complete = {**changes, "namespace": namespace} if namespace else changes
+        note = notes.update(connection, params.id, complete, now, lifetimes)
+        merge_new_segments(connection)
+        return {"memory": shown_note(note.to_wire(), visible)}
+
+    return await app.write_once(call, write)
+
+
+@operation(
+    "nudge.memory_delete",
+    tool="memory_delete",
+    group="memories",
+    effect="delete",
+    route="DELETE /api/v1/memories/{id}",
+    result=DeleteMemoryResult,
+    listed=False,
+    summary="Notes: delete one permanently, with its links.",
+)
+async def delete(app: App, params: OneMemory, call: Call) -> Any:
+    """For good: a deleted note is not in the archive."""
+    visible = visible_to(app, call)
+
+    def write(connection: sqlite3.Connection) -> int:
+        refuse_hidden(connection, visible, [params.id])
+        return notes.delete(connection, params.id, app.now()).id
+
+    return {"deleted": True, "id": await app.write_once(call, write)}
+
+
+@operation(
+    "nudge.memory_promote",
+    tool="memory_promote",
+    group="memories",
+    effect="write",
+    route="POST /api/v1/memories/{id}/promote",
+    result=PromoteResult,
+    listed=False,
+    summary="Notes: keep one permanently (tier long, no expiry).",
+)
+async def promote(app: App, params: OneMemory, call: Call) -> Any:
+    visible = visible_to(app, call)
+
+    def write(connection: sqlite3.Connection) -> int:
+        refuse_hidden(connection, visible, [params.id])
+        return notes.promote(connection, params.id, app.now()).id
+
+    return {"promoted": True, "id": await app.write_once(call, write)}
+
+
+@operation(
+    "nudge.memory_link",
+    tool="memory_link",
+    group="memories",
+    effect="write",
+    route="POST /api/v1/links",
+    result=LinkResult,
+    listed=False,
+    summary="Notes: link two of them.",
+)
+async def link(app: App, params: Link, call: Call) -> Any:
+    relation, visible = check_relation(params.relation), visible_to(app, call)
+
+    def write(connection: sqlite3.Connection) -> bool:
+        refuse_hidden(connection, visible, [params.source_id, params.target_id])
+        return notes.link(connection, params.source_id, params.target_id, relation, app.now())
+
+    return {"linked": True, "new": await app.write_once(call, write)}
+
+
+@operation(
+    "nudge.memory_delete_link",
+    tool="memory_delete_link",
+    group="memories",
+    effect="delete",
+    route="DELETE /api/v1/links",
+    result=DeleteLinkResult,
+    listed=False,
+    summary="Notes: delete a link between two of them.",
+)
+async def delete_link(app: App, params: DeleteLink, call: Call) -> Any:
+    relation = None if params.relation is None else check_relation(params.relation)
+    visible = visible_to(app, call)
+
+    def write(connection: sqlite3.Connection) -> int:
+        refuse_hidden(connection, visible, [params.source_id, params.target_id])
+        return notes.delete_links(connection, params.source_id, params.target_id, relation, app.now())
+
+    return {"deleted": await app.write_once(call, write)}
+
+
+@operation(
+    "nudge.memory_resolve",
+    tool="memory_resolve",
+    group="memories",
+    effect="write",
+    route="POST /api/v1/resolve",
+    result=ResolveResult,
+    listed=False,
+    summary="Notes: resolve a contradiction; the winner supersedes the loser, which gets the lowest priority.",
+)
+async def resolve_contradiction(app: App, params: Resolve, call: Call) -> Any:
+    """The winner supersedes the loser and is touched; the loser falls to priority 1 and confidence 0.1."""
+    winner, loser, lifetimes = params.winner_id, params.loser_id, lifetimes_of(app)
+    if winner == loser:
+        raise Invalid("must be another note than winner_id", field="loser_id")
+    visible = visible_to(app, call)
+
+    def write(connection: sqlite3.Connection) -> None:
+        refuse_hidden(connection, visible, [winner, loser])
+        notes.resolve(connection, winner, loser, app.now(), lifetimes)
+
+    await app.write_once(call, write)
+    return {"resolved": True, "winner_id": winner, "loser_id": loser}
+
+
+# Reading
+
+
+@operation(
+    "nudge.memory_recall",
+    tool="memory_recall",
+    group="memories",
+    effect="write",
+    route="POST /api/v1/recall",
+    result=RecallResult,
+    as_text=as_text,
+    summary="Notes: what is known about something, best first. Ask before you decide or ask the user again.",
+)
+async def recall(app: App, params: Recall, call: Call) -> Any:
+    """The notes that fit the words best. What is returned is touched after the answer: a commit waits for the disk."""
+    now, visible = app.now(), visible_to(app, call)
+
+    def read(connection: sqlite3.Connection) -> tuple[list[ranking.Match], dict[str, Any]]:
+        where = note_filter(connection, visible, params)
+        found = ranking.recall(connection, params.context, where, params.limit, now)
+        words = Words.parse(params.context, all_needed=False, field="context")
+        return found, {} if found else archive.describe_matches(connection, where, words)
+
+    matches, archived = await app.read(read)
+    chosen, tokens = _within_budget(matches, params.budget_tokens)
+    rows, more = fitting([shown_note(match.note.to_row(match.score.total), visible) for match in chosen])
+    if params.touch and rows:
+        touch_later(app, [row["id"] for row in rows])
+    budget = {} if params.budget_tokens is None else {"tokens": tokens}
+    more_of = {"more": True} if more else {}
+    return {"memories": rows, "count": len(rows), "mode": "keyword", **budget, **more_of, **archived}
+
+
+def touch_later(app: App, ids: Sequence[int]) -> None:
+    """Count a recall of notes after the answer. A count that a crash loses harms nobody."""
+    app.recalled.append(ids)
+    if app.counting is None or app.counting.done():
+        app.counting = app.in_background(_touch_recalled(app))
+
+
+async def _touch_recalled(app: App) -> None:
+    """Count the recalls so far, those that come meanwhile in another transaction. What cannot be written is not
+    counted."""
+    lifetimes = lifetimes_of(app)
+    with suppress(TimeoutError):  # a commit would slow down the recalls that follow at once
+        await asyncio.wait_for(app.count_now.wait(), _COUNTED_AFTER)
+    while app.recalled:
+        ids, app.recalled = list(chain.from_iterable(app.recalled)), []
+        await app.write(Call(), partial(notes.touch, ids=ids, now=app.now(), lifetimes=lifetimes))
+
+
+async def recalls_counted(app: App) -> None:
+    """Wait until the recalls before are counted: whoever looks at a note sees them."""
+    if app.counting is not None and not app.counting.done():
+        app.count_now.set()
+        await asyncio.wait([app.counting])
+        app.count_now.clear()
+
+
+@operation(
+    "nudge.memory_search",
+    tool="memory_search",
+    group="memories",
+    effect="read",
+    route="GET /api/v1/search",
+    result=SearchMemoriesResult,
+    listed=False,
+    as_text=as_text,
+    summary="Notes: find those that contain all the words.",
+)
+async def search(app: App, params: SearchMemories, call: Call) -> Any:
+    now, visible = app.now(), visible_to(app, call)
+
+    def read(connection: sqlite3.Connection) -> tuple[list[ranking.Match], dict[str, Any]]:
+        where = note_filter(connection, visible, params)
+        found = ranking.search(connection, params.query, where, params.limit, now)
+        words = Words.parse(params.query, all_needed=False, field="query")
+        return found, {} if found else archive.describe_matches(connection, where, words)
+
+    matches, archived = await app.read(read)
+    rows, more = fitting([shown_note(match.note.to_row(match.score.total), visible) for match in matches])
+    more_of = {"more": True} if more else {}
+    return {"results": rows, "count": len(rows), "query": params.query, **more_of, **archived}
+
+
+@operation(
+    "nudge.memory_list",
+    tool="memory_list",
+    group="memories",
+    effect="read",
+    route="GET /api/v1/memories",
+    result=ListMemoriesResult,
+    listed=False,
+    as_text=as_text,
+    summary="Notes: list by priority, newest first, with filters.",
+)
+async def list_memories(app: App, params: ListMemories, call: Call) -> Any:
+    """`more`: there are others behind these."""
+    await recalls_counted(app)
+    now, visible = app.now(), visible_to(app, call)
+
+    def read(connection: sqlite3.Connection) -> tuple[list[Note], dict[str, Any]]:
+        where = note_filter(connection, visible, params)
+        found = notes.list_notes(connection, where, params.limit + 1, now, params.offset)
+        is_nothing = not found and not params.offset
+        return found, archive.describe_matches(connection, where, None) if is_nothing else {}
+
+    matches, archived = await app.read(read)
+    rows, cut = fitting([shown_note(note.to_row(), visible) for note in matches[: params.limit]])
+    more = cut or len(matches) > params.limit
+    return {"memories": rows, "count": len(rows), **({"more": True} if more else {}), **archived}
+
+
+@operation(
+    "nudge.memory_get",
+    tool="memory_get",
+    group="memories",
+    effect="read",
+    route="GET /api/v1/memories/{id}",
+    result=GetMemoryResult,
+    summary="Notes: one in full, with its links.",
+)
+async def get(app: App, params: GetMemory, call: Call) -> Any:
+    """A private note elsewhere is not found, unless its namespace is named."""
+    await recalls_counted(app)
+    now, visible = app.now(), visible_to(app, call)
+
+    def read(connection: sqlite3.Connection) -> dict[str, Any]:
+        named = namespaces.find_named(connection, params.namespace, visible)
+        note = notes.get(connection, params.id, now)
+        if named not in (None, note.draft.namespace) or not visible.shows(note.draft.namespace, named):
+            raise NotFound(f"there is no note m{params.id}", id=params.id)
+        links = shown_links(connection, notes.links_of(connection, params.id), visible)
+        return {"memory": shown_note(note.to_wire(), visible), "links": links}
+
+    return await app.read(read)
+
+
+@operation(
+    "nudge.memory_get_links",
+    tool="memory_get_links",
+    group="memories",
+    effect="read",
+    route="GET /api/v1/links/{id}",
+    result=GetLinksResult,
+    listed=False,
+    summary="Notes: the links of one.",
+)
+async def get_links(app: App, params: OneMemory, call: Call) -> Any:
+    now, visible = app.now(), visible_to(app, call)
+
+    def read(connection: sqlite3.Connection) -> dict[str, Any]:
+        shown_one(connection, visible, params.id, now)
+        return {"links": shown_links(connection, notes.links_of(connection, params.id), visible)}
+
+    return await app.read(read)
+
+
+def _within_budget(matches: Sequence[ranking.Match], budget: int | None) -> tuple[list[ranking.Match], int]:
+    """The best matches that fit into so many tokens, at least one; a long one does not keep out a shorter one after
+    it."""
+    chosen: list[ranking.Match] = []
+    spent = 0
+    for match in matches:
+        cost = tokens_of(match.note)
+        if budget is None or not chosen or spent + cost <= budget:
+            chosen.append(match)
+            spent += cost
+    return chosen, spent
+
+
+def tokens_of(note: Note) -> int:
+    """Roughly, at four characters a token."""
+    return -(-(len(note.draft.title) + len(note.draft.content) + sum(map(len, note.draft.tags))) // 4)
+
+
+def fitting(rows: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], bool]:
+    """As many rows as one answer may hold, at least one; and whether that left any out. They are measured as JSON: in
+    the text block of an MCP answer it is quoted once more."""
+    size, fit = 0, 0
+    for row in rows:
+        size += len(strict_json.encode(row)) + 1
+        if fit and size > limits.MAX_BODY_BYTES:
+            break
+        fit += 1
+    return list(rows[:fit]), fit < len(rows)
+
+
+# Who asks, and what it may see
+
+
+def note_filter(connection: sqlite3.Connection, visible: Visibility, params: Filters) -> NoteFilter:
+    """The notes that the parameters mean, without those that the caller may not see."""
+    namespace = namespaces.find_named(connection, params.namespace, visible)
+    return NoteFilter(
+        namespaces=(namespace,) if namespace else None,
+        tier=params.tier,
+        tags=tuple(params.tags or ()),
+        kind=None if params.kind is None else check_kind(params.kind),
+        since=None if params.since is None else parse_time(params.since, "since"),
+        until=None if params.until is None else parse_time(params.until, "until"),
+        min_priority=params.min_priority,
+        hidden=() if namespace else namespaces.find_hidden(connection, visible),
+        here=visible.here,
+    )
+
+
+def refuse_hidden(
+    connection: sqlite3.Connection, visible: Visibility, ids: Sequence[int], *, archived: bool = False
+) -> None:
+    """Raise NotFound for a note that the caller may not see, in the words of one that does not exist."""
+    where = " in the archive" if archived else ""
+    for note_id, namespace in notes.namespaces_of(connection, ids, archived=archived):
+        if not visible.shows(namespace):
+            raise NotFound(f"there is no note m{note_id}{where}", id=note_id)
+
+
+def shown_note(row: dict[str, Any], visible: Visibility) -> dict[str, Any]:
+    """A note's row, without where it comes from if that is a project that the caller may not see."""
+    origin = row.get("origin") or {}
+    return row if visible.shows(origin.get("repo")) else {name: row[name] for name in row if name != "origin"}
+
+
+def shown_one(connection: sqlite3.Connection, visible: Visibility, note_id: int, now: float) -> Note:
+    """The note with this id. Raises NotFound, also for one that the caller may not see."""
+    refuse_hidden(connection, visible, [note_id])
+    return notes.get(connection, note_id, now)
+
+
+def shown_links(
+    connection: sqlite3.Connection, links: Sequence[dict[str, Any]], visible: Visibility
+) -> list[dict[str, Any]]:
+    """The links without those to or from a note that the caller may not see."""
+    ids = {link[end] for link in links for end in ("source_id", "target_id")} if visible.private else ()
+    found = notes.namespaces_of(connection, sorted(ids), archived=False)
+    hidden = {note_id for note_id, namespace in found if not visible.shows(namespace)}
+    return [link for link in links if hidden.isdisjoint((link["source_id"], link["target_id"]))]
+
+
+class Origin:
+    """Where notes come from: what stands in for the fields that the caller left out. An error does not suggest what is
+    not `visible`."""
+
+    def __init__(self, app: App, call: Call, visible: Visibility) -> None:
+        self._here, self._branch, self._call, self._visible = call.context.project, call.context.branch, call, visible
+        self._session = agent_session(app.clients, call)
+
+    def draft(self, params: StoreMemory, now: float) -> Draft:
+        fields = params.model_dump(exclude={"context"}, exclude_none=True)
+        top = _top_for(fields, self._call)
+        return parse_draft(fields, now=now, namespace=self._here or GLOBAL, source=self._source(), top=top)
+
+    def complete(self, connection: sqlite3.Connection, draft: Draft) -> Draft:
+        """With its namespace in full, and client, session, prompt, repo and branch as far as they are known."""
+        namespace = namespaces.find(connection, draft.namespace, self._visible)
+        prompt = views.latest_prompt(connection, self._session) if self._session else None
+        agent = {"client": self._call.client, "session": self._session, "prompt": prompt}
+        fields = {**agent, "repo": self._here, "branch": self._branch}
+        origin = {name: value for name, value in fields.items() if value}
+        return replace(draft, namespace=namespace, origin=origin)
+
+    def _source(self) -> str:
+        return _SOURCES.get(self._call.door) or note_source(self._call.client)
+
+
+def _top_for(fields: Mapping[str, Any], call: Call) -> str | None:
+    """The top of the caller's clone, or its directory outside of one, where the files of a note are given with their
+    whole paths."""
+    cwd = call.context.cwd
+    if cwd is None or not any(isinstance(path, str) and is_absolute(path) for path in fields.get(FILES, ())):
+        return None
+    return read_repo(cwd)[2] or cwd
+
+
+def lifetimes_of(app: App) -> Lifetimes:
+    return Lifetimes.configured(app.session.settings.memories)
+
+
+async def checked(app: App, drafts: Sequence[Draft]) -> Sequence[Draft]:
+    """The drafts, unless one holds a secret. Long texts are searched on a thread: 64 KiB take 50 ms."""
+    if app.session.settings.secret_guard:
+        if sum(len(draft.content) for draft in drafts) <= _CHECKED_AT_ONCE:
+            refuse_secrets(drafts)
+        else:
+            await asyncio.to_thread(refuse_secrets, drafts)
+    return drafts
+
+
+def refuse_secrets(drafts: Iterable[Draft]) -> None:
+    for draft in drafts:
+        if (secret := find_secret_in(draft)) is not None:
+            field, kind = secret
+            raise SecretRejected(f"looks like a secret ({kind}); notes must not contain one", field=field, kind=kind)

@@ -1,0 +1,420 @@
+"""The use cases that maintain notes: forgetting, consolidating, the archive, expiry, and statistics."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import replace
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from nudge.core import limits
+from nudge.core.app import App
+from nudge.core.call import Call, InContext, Result
+from nudge.core.errors import Invalid, NudgeError
+from nudge.core.operation import operation
+from nudge.core.visibility import visible_to
+from nudge.notes import archive
+from nudge.notes import namespaces as note_namespaces
+from nudge.notes import store as notes
+from nudge.notes.models import Filters, Format, Limit, NoteId, Offset, OneMemory, Tier, as_text
+from nudge.notes.namespaces import find_hidden, find_named
+from nudge.notes.note import KINDS, RELATIONS, TIERS, Note, parse_draft
+from nudge.notes.ops import checked, fitting, lifetimes_of, note_filter, refuse_hidden, shown_note
+from nudge.notes.retrieval import Words
+from nudge.storage.database import forget_answers
+
+_DAY = 86_400.0
+_PROBE = "SELECT 1 FROM notes_fts JOIN notes ON notes.id = notes_fts.rowid WHERE notes_fts MATCH 'nudge' LIMIT 1"
+
+
+class Forget(Filters, InContext):
+    pattern: Annotated[str | None, Field(description="all of these words")] = None
+    dry_run: Annotated[bool, Field(description="only report what would be archived")] = False
+
+
+class Consolidate(InContext):
+    ids: Annotated[list[NoteId], Field(min_length=2, max_length=limits.MAX_CONSOLIDATED)]
+    title: str
+    summary: Annotated[str, Field(description="content of the new note")]
+    namespace: Annotated[str | None, Field(description="default: the first note's")] = None
+    tier: Tier = "long"
+
+
+class AutoConsolidate(InContext):
+    namespace: str | None = None
+    short_only: Annotated[bool, Field(description="only notes of the tier short")] = False
+    min_count: Annotated[int, Field(ge=2, le=limits.MAX_CONSOLIDATED)] = 3
+    dry_run: bool = False
+
+
+class ListArchive(Filters, InContext):
+    query: Annotated[str | None, Field(description="any of these words")] = None
+    limit: Limit = limits.DEFAULT_SEARCH_LIMIT
+    offset: Offset = 0
+    format: Format = "toon_compact"
+
+
+class PurgeArchive(InContext):
+    older_than_days: Annotated[int | None, Field(ge=0, le=limits.MAX_RETENTION_DAYS)] = None
+
+
+class NoMemoryParams(InContext):
+    pass
+
+
+class ForgetResult(Result):
+    """`memories` are the first of the notes that match."""
+
+    deleted: int
+    dry_run: bool
+    memories: list[dict[str, Any]]
+
+
+class ConsolidateResult(Result):
+    id: int
+    consolidated: int
+
+
+class AutoConsolidateResult(Result):
+    groups: list[dict[str, Any]]
+    consolidated: int
+    dry_run: bool
+
+
+class ListArchiveResult(Result):
+    memories: list[dict[str, Any]]
+    count: int
+    more: bool | None = None
+
+
+class RestoreResult(Result):
+    restored: bool
+    memory: dict[str, Any]
+
+
+class PurgeArchiveResult(Result):
+    purged: int
+
+
+class ArchiveStatsResult(Result):
+    count: int
+    bytes: int
+    oldest: str | None = None
+    newest: str | None = None
+    by_reason: list[dict[str, Any]]
+
+
+class GcResult(Result):
+    expired_deleted: int
+
+
+class MemoryStatsResult(Result):
+    total: int
+    by_tier: list[dict[str, Any]]
+    by_namespace: list[dict[str, Any]]
+    expiring_soon: int
+    links_count: int
+    archived: int
+    db_size_bytes: int
+
+
+class NamespacesResult(Result):
+    namespaces: list[dict[str, Any]]
+
+
+class CapabilitiesResult(Result):
+    tier: str
+    features: dict[str, bool]
+    tiers: dict[str, Any]
+    kinds: list[str]
+    relations: list[str]
+    formats: list[str]
+
+
+# Forgetting and consolidating
+
+
+@operation(
+    "nudge.memory_forget",
+    tool="memory_forget",
+    group="memories",
+    effect="delete",
+    route="POST /api/v1/forget",
+    result=ForgetResult,
+    listed=False,
+    summary="Notes: archive those that match the filters; dry_run only lists them.",
+)
+async def forget(app: App, params: Forget, call: Call) -> Any:
+    """Move the notes that match all given filters to the archive, from which they can be restored."""
+    if not any(value for name, value in params if name != "dry_run"):
+        raise Invalid(
+            "name what to forget: `namespace`, `pattern`, `tier`, `kind`, `tags`, `since`, `until` or `min_priority`"
+        )
+    now, visible = app.now(), visible_to(app, call)
+
+    def work(connection: sqlite3.Connection) -> dict[str, Any]:
+        where = note_filter(connection, visible, params)
+        forgotten = archive.forget(connection, where, params.pattern, now, dry_run=params.dry_run)
+        return {"deleted": len(forgotten), "dry_run": params.dry_run, "memories": _summaries(forgotten)}
+
+    return await (app.read(work) if params.dry_run else app.write_once(call, work))
+
+
+@operation(
+    "nudge.memory_consolidate",
+    tool="memory_consolidate",
+    group="memories",
+    effect="delete",
+    route="POST /api/v1/consolidate",
+    result=ConsolidateResult,
+    listed=False,
+    summary="Notes: replace 2 to 100 with one summary; the originals are archived.",
+)
+async def consolidate(app: App, params: Consolidate, call: Call) -> Any:
+    """Replace several notes by one, and move them to the archive, in one transaction."""
+    ids = list(dict.fromkeys(params.ids))
+    if len(ids) < 2:
+        raise Invalid("must name at least 2 notes", field="ids")
+    now, lifetimes, visible = app.now(), lifetimes_of(app), visible_to(app, call)
+    given = {"title": params.title, "content": params.summary, "namespace": params.namespace, "tier": params.tier}
+    draft = parse_draft(given, now=now, source="consolidation")
+    await checked(app, [draft])
+
+    def write(connection: sqlite3.Connection) -> dict[str, Any]:
+        refuse_hidden(connection, visible, ids)
+        namespace = find_named(connection, params.namespace, visible)
+        namespace = namespace or notes.get(connection, ids[0], now).draft.namespace
+        whole = archive.consolidate(connection, ids, replace(draft, namespace=namespace), now, lifetimes)
+        return {"id": whole.id, "consolidated": len(ids)}
+
+    return await app.write_once(call, write)
+
+
+@operation(
+    "nudge.memory_auto_consolidate",
+    tool="memory_auto_consolidate",
+    group="memories",
+    effect="delete",
+    route="POST /api/v1/consolidate/auto",
+    result=AutoConsolidateResult,
+    listed=False,
+    summary="Notes: consolidate groups with the same repo and first tag; dry_run only lists them.",
+)
+async def auto_consolidate(app: App, params: AutoConsolidate, call: Call) -> Any:
+    """Replace each group of notes with the same namespace and first tag by one long-term note."""
+    now, lifetimes, visible = app.now(), lifetimes_of(app), visible_to(app, call)
+    filters = Filters(namespace=params.namespace, tier="short" if params.short_only else None)
+
+    def work(connection: sqlite3.Connection) -> dict[str, Any]:
+        groups = archive.groups(connection, note_filter(connection, visible, filters), params.min_count, now)
+        shown: list[dict[str, Any]] = []
+        for namespace, tag, members in groups:
+            ids = [note.id for note in members]
+            group: dict[str, Any] = {"namespace": namespace, "tag": tag, "count": len(ids), "ids": ids}
+            if not params.dry_run:
+                draft = archive.consolidated_draft(namespace, tag, members, now)
+                group["id"] = archive.consolidate(connection, ids, draft, now, lifetimes).id
+            shown.append(group)
+        total = 0 if params.dry_run else sum(group["count"] for group in shown)
+        return {"groups": shown, "consolidated": total, "dry_run": params.dry_run}
+
+    return await (app.read(work) if params.dry_run else app.write_once(call, work))
+
+
+def _summaries(forgotten: list[Note]) -> list[dict[str, Any]]:
+    return [
+        {"id": note.id, "title": note.draft.title, "namespace": note.draft.namespace, "tier": note.draft.tier}
+        for note in forgotten[: limits.FORGOTTEN_SHOWN]
+    ]
+
+
+# The archive and expiry
+
+
+@operation(
+    "nudge.memory_archive_list",
+    tool="memory_archive_list",
+    group="memories",
+    effect="read",
+    route="GET /api/v1/archive",
+    result=ListArchiveResult,
+    listed=False,
+    as_text=as_text,
+    summary="Notes: list the archive: those that expired, were forgotten or were consolidated.",
+)
+async def archive_list(app: App, params: ListArchive, call: Call) -> Any:
+    visible = visible_to(app, call)
+    words = None if params.query is None else Words.parse(params.query, all_needed=False)
+
+    def read(connection: sqlite3.Connection) -> list[dict[str, Any]]:
+        where = note_filter(connection, visible, params)
+        return archive.list_archived(connection, params.limit + 1, params.offset, where=where, words=words)
+
+    entries = await app.read(read)
+    rows, cut = fitting([shown_note(entry, visible) for entry in entries[: params.limit]])
+    more = cut or len(entries) > params.limit
+    return {"memories": rows, "count": len(rows), **({"more": True} if more else {})}
+
+
+@operation(
+    "nudge.memory_archive_restore",
+    tool="memory_archive_restore",
+    group="memories",
+    effect="write",
+    route="POST /api/v1/archive/{id}/restore",
+    result=RestoreResult,
+    listed=False,
+    summary="Notes: restore one from the archive, with a new expiry.",
+)
+async def archive_restore(app: App, params: OneMemory, call: Call) -> Any:
+    now, lifetimes, visible = app.now(), lifetimes_of(app), visible_to(app, call)
+
+    def write(connection: sqlite3.Connection) -> dict[str, Any]:
+        refuse_hidden(connection, visible, [params.id], archived=True)
+        restored = archive.restore(connection, params.id, now, lifetimes)
+        return {"restored": True, "memory": shown_note(restored.to_wire(), visible)}
+
+    return await app.write_once(call, write)
+
+
+@operation(
+    "nudge.memory_archive_purge",
+    tool="memory_archive_purge",
+    group="memories",
+    effect="delete",
+    route="DELETE /api/v1/archive",
+    result=PurgeArchiveResult,
+    listed=False,
+    summary="Notes: delete archived ones permanently.",
+)
+async def archive_purge(app: App, params: PurgeArchive, call: Call) -> Any:
+    days, visible = params.older_than_days, visible_to(app, call)
+    before = None if days is None else app.now() - days * _DAY
+
+    def write(connection: sqlite3.Connection) -> int:
+        return archive.purge(connection, before, find_hidden(connection, visible))
+
+    return {"purged": await app.write_once(call, write)}
+
+
+@operation(
+    "nudge.memory_archive_stats",
+    tool="memory_archive_stats",
+    group="memories",
+    effect="read",
+    route="GET /api/v1/archive/stats",
+    result=ArchiveStatsResult,
+    listed=False,
+    summary="Notes: count and size of the archive, oldest and newest, counts by reason.",
+)
+async def archive_stats(app: App, _params: NoMemoryParams, call: Call) -> Any:
+    visible = visible_to(app, call)
+    return await app.read(lambda connection: archive.stats(connection, find_hidden(connection, visible)))
+
+
+@operation(
+    "nudge.memory_gc",
+    tool="memory_gc",
+    group="memories",
+    effect="delete",
+    route="POST /api/v1/gc",
+    result=GcResult,
+    listed=False,
+    summary="Notes: archive all expired ones now.",
+)
+async def gc(app: App, _params: NoMemoryParams, call: Call) -> Any:
+    """Move every expired note to the archive, in portions, so that other writes need not wait long."""
+    total = 0
+    while True:
+        swept = await _sweep(app, call)
+        total += swept
+        if swept < limits.SWEPT_NOTES:
+            return {"expired_deleted": total}
+
+
+async def _sweep(app: App, call: Call) -> int:
+    """Move one portion of expired notes to the archive. Also delete old answers of `write_once`: they may hold text
+    that was deleted since."""
+    now, keep = app.now(), bool(app.session.settings.memories.get("archive_on_gc", 1))
+
+    def write(connection: sqlite3.Connection) -> int:
+        forget_answers(connection, now)
+        return archive.sweep(connection, now, keep=keep)
+
+    return await app.write(call, write)
+
+
+# Statistics
+
+
+@operation(
+    "nudge.memory_stats",
+    tool="memory_stats",
+    group="memories",
+    effect="read",
+    route="GET /api/v1/stats",
+    result=MemoryStatsResult,
+    listed=False,
+    summary="Notes: counts by tier and repo, and the size of the database.",
+)
+async def stats(app: App, _params: NoMemoryParams, call: Call) -> Any:
+    now, visible = app.now(), visible_to(app, call)
+    return await app.read(lambda connection: note_namespaces.stats(connection, now, find_hidden(connection, visible)))
+
+
+@operation(
+    "nudge.memory_namespaces",
+    tool="memory_namespaces",
+    group="memories",
+    effect="read",
+    route="GET /api/v1/namespaces",
+    result=NamespacesResult,
+    listed=False,
+    summary="Notes: the repos that have notes, with their counts.",
+)
+async def namespaces(app: App, _params: NoMemoryParams, call: Call) -> Any:
+    now, visible = app.now(), visible_to(app, call)
+
+    def read(connection: sqlite3.Connection) -> dict[str, Any]:
+        return {"namespaces": note_namespaces.counts(connection, now, find_hidden(connection, visible))}
+
+    return await app.read(read)
+
+
+@operation(
+    "nudge.memory_capabilities",
+    tool="memory_capabilities",
+    group="memories",
+    effect="read",
+    route="GET /api/v1/capabilities",
+    result=CapabilitiesResult,
+    listed=False,
+    summary="Notes: what this server supports: retrieval by words, no embeddings, no language model.",
+)
+async def capabilities(app: App, _params: NoMemoryParams, _call: Call) -> Any:
+    """What this installation can do: retrieval by words, with no embeddings and no language model."""
+    lifetimes = lifetimes_of(app)
+    return {
+        "tier": "keyword",
+        "features": {
+            "keyword_search": True,
+            "semantic_search": False,
+            "query_expansion": False,
+            "auto_tagging": False,
+            "contradiction_analysis": False,
+        },
+        "tiers": dict(zip(TIERS, (lifetimes.short, lifetimes.mid, lifetimes.long), strict=True)),
+        "kinds": list(KINDS),
+        "relations": list(RELATIONS),
+        "formats": ["json", "toon", "toon_compact"],
+    }
+
+
+async def is_healthy(app: App) -> bool:
+    """Whether notes and their full-text index can be read, and written."""
+    try:
+        await app.read(lambda connection: connection.execute(_PROBE).fetchone())
+    except NudgeError:
+        return False
+    return app.database().reason is None
