@@ -185,6 +185,7 @@ def check_wiring(snapshot: Snapshot) -> Iterator[Finding]:
         if servers or has_hooks:
             is_wired = True
             yield _wiring(client, servers, has_hooks)
+            yield from _missing_hooks(client, entries) if servers else ()
     if not is_wired:
         yield ok("wiring", "no client here starts it yet; for Claude Code: nudge connect claude-code")
 
@@ -200,6 +201,17 @@ def _wiring(client: AgentClient, servers: Mapping[str, ConfigEntry], has_hooks: 
     is_without = bool(client.wired_events) and not has_hooks and not any(map(is_our_plugin, servers.values()))
     without = ", without hooks: its sessions are not recorded" if is_without else ""
     return ok("wiring", f"{client.title} starts it as {next(iter(servers))}{without}")
+
+
+def _missing_hooks(client: AgentClient, entries: Sequence[ConfigEntry]) -> Iterator[Finding]:
+    """The events for which a client with our hooks has none: an older version connected it, or somebody removed it."""
+    present = {entry.name for entry in entries if _is_our_hook(entry)}
+    missing = [event for event in client.wired_events if event not in present]
+    if present and missing and not any(map(is_our_plugin, entries)):
+        message = (
+            f"{client.title} runs no hook of Nudge for {', '.join(missing)}: nothing of that is recorded or answered"
+        )
+        yield warn("hooks", message, f"nudge connect {client.name}")
 
 
 def check_hook_script(snapshot: Snapshot) -> Iterator[Finding]:

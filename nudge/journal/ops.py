@@ -311,7 +311,7 @@ async def start_session(app: App, _params: NoParams, _call: Call) -> Any:
 async def should_check_in(app: App, params: CheckIn, call: Call) -> Any:
     """Return whether a reminder is due: the session has an open attempt, and `frequency` actions were counted since its
     last update."""
-    session = session_of(app.clients, call, params.session_id)
+    session = await _counted_session(app, params, call)
     count = app.activity.count(session)
     if count is None:
         count = await app.read(lambda connection: _stored_actions(connection, session))
@@ -333,7 +333,7 @@ async def should_check_in(app: App, params: CheckIn, call: Call) -> Any:
     summary="Journal: count one action of this session.",
 )
 async def increment_tool_count(app: App, params: InSession, call: Call) -> Any:
-    return {"tool_count": await count_action(app, session_of(app.clients, call, params.session_id))}
+    return {"tool_count": await count_action(app, await _counted_session(app, params, call))}
 
 
 @operation(
@@ -347,8 +347,21 @@ async def increment_tool_count(app: App, params: InSession, call: Call) -> Any:
     summary="Journal: reset the action count of this session.",
 )
 async def reset_tool_count(app: App, params: InSession, call: Call) -> Any:
-    app.activity.reset(session_of(app.clients, call, params.session_id), app.now())
+    app.activity.reset(await _counted_session(app, params, call), app.now())
     return {"tool_count": 0}
+
+
+async def _counted_session(app: App, params: InSession, call: Call) -> str:
+    """The session whose actions are counted; for a caller that may not see its project, an unknown one in its place."""
+    session, visible = session_of(app.clients, call, params.session_id), visible_to(app, call)
+    if not visible.private:
+        return session
+
+    def is_shown(connection: sqlite3.Connection) -> bool:
+        row = connection.execute("SELECT project FROM sessions WHERE id = ?", (session,)).fetchone()
+        return row is None or visible.shows(row[0])
+
+    return session if await app.read(is_shown) else f"{session} of nobody"
 
 
 async def count_action(app: App, session: str, observation_id: int | None = None) -> int:

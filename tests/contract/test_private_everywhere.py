@@ -311,7 +311,8 @@ def test_a_caller_elsewhere_finds_no_trace_of_a_private_project(walked: tuple[Ma
     agent = machine.serve(cwd=web)
     agent.initialize()
     counts = agent.call("statusline", session_id=SESSION)
-    assert counts["told"] == counts["used"] == 0, "a number is a trace"
+    counted = agent.call("should_check_in", session_id=SESSION, frequency=1)
+    assert counts["told"] == counts["used"] == counted["tool_count"] == 0, "a number is a trace"
     traces = _traces(_Agent(agent).call, ids)
     with closing(Http.to(machine)) as http:
         traces += _traces(Rest(http).call, ids)

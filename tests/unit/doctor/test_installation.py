@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from nudge import __version__
-from nudge.clients import opencode
+from nudge.clients import claude_code, opencode
 from nudge.clients.client import Home
 from nudge.clients.executable import Executable
 from nudge.doctor import fix, installation
@@ -201,13 +201,19 @@ def test_nudge_wired_twice(make: Make, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("script", ["nudge-hook", "'/my data/nudge-hook'", "/usr/bin/nudge"])
 def test_hooks_without_the_server(make: Make, tmp_path: Path, script: str) -> None:
-    """A client that runs our hooks and does not start our server is named, with the command that adds it."""
+    """A client that runs our hooks and does not start our server is named, with the command that adds it; so are events
+    for which there is no hook, as an older version connected it."""
     hook = {"hooks": [{"type": "command", "command": f"{script} record"}]}
     settings = {"hooks": {"Stop": [hook]}}
     write(tmp_path / ".claude/settings.json", settings)
     found = only(installation.check_wiring(make()))
     assert (found.level, found.fix) == ("warn", "nudge connect claude-code") and "MCP server" in found.message
     write(tmp_path / ".claude.json", {"mcpServers": {"nudge": {"command": "nudge", "args": ["serve"]}}})
+    started, missing = installation.check_wiring(make())
+    assert started.level == "ok" and (missing.level, missing.fix) == ("warn", "nudge connect claude-code")
+    assert "PostToolUseFailure" in missing.message and "Stop" not in missing.message
+    settings = {"hooks": {event: [hook] for event in claude_code.CLIENT.wired_events}}
+    write(tmp_path / ".claude/settings.json", settings)
     assert levels(installation.check_wiring(make())) == ["ok"]
     (tmp_path / ".claude.json").unlink()
     write(tmp_path / ".claude/settings.json", {**settings, "enabledPlugins": {"nudge@market": True}})

@@ -76,9 +76,11 @@ class History:
         assert added.lastrowid is not None
         return added.lastrowid
 
-    def learn(self, subject: str, answer: str, sessions: int, kind: str = "module") -> None:
+    def learn(
+        self, subject: str, answer: str, sessions: int, kind: str = "module", error: str = "No module named pytest"
+    ) -> None:
         for number in range(sessions):
-            row = ("api", kind, subject, "pytest", "No module named pytest", answer, f"s{number}", 1, 2, NOW - DAY)
+            row = ("api", kind, subject, "pytest", error, answer, f"s{number}", 1, 2, NOW - DAY)
             self.connection.execute("INSERT INTO facts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '{}')", row)
 
     def break_test(self, name: str, sessions: int) -> None:
@@ -258,7 +260,7 @@ def test_a_long_failing_command_is_not_cut(history: History) -> None:
 def test_at_most_so_many(history: History) -> None:
     """Ten hints, two notes, three learned facts, three sessions that left something to do."""
     for number in range(5):
-        history.learn(f"tool{number} -m pytest", f"bin{number}/pytest", 2)
+        history.learn(f"tool{number} -m pytest", f"bin{number}/pytest", 2, error=f"No module named lib{number}")
     for number in range(6):
         session = f"s{number}"
         prompt = history.prompt(f"go on with step {number}", session=session)
