@@ -145,6 +145,7 @@ START_CANDIDATES = 100  # facts of most sessions; whether they can be used here 
 MAX_START_FACTS = 3  # learned facts that a session is told at its start
 MAX_TOLD_SUPERSEDED = 80  # characters of the title of a note in whose place another is told
 MAX_TOLD_COMMAND = 120  # characters of a command that is told whole; a longer one is not told
+ANSWERING_HINTS = 20  # variants for one job that are looked at
 MAX_TOLD_ERROR = 60
 MAX_CAUSES = 24  # lines by which a learned failure is known
 MAX_TOLD_CHARS = 240  # of one learned fact: 60 tokens

@@ -13,7 +13,6 @@ from nudge.cli.params import option, project_options, project_params, resolve_pr
 from nudge.cli.plain import Invocation
 from nudge.cli.result_lines import empty_note
 from nudge.cli.verbs import TELLING
-from nudge.core.clock import last_time
 from nudge.core.text import escape
 
 
@@ -55,13 +54,23 @@ def facts(invocation: Invocation, project: str | None, all_projects: bool, forge
     return EXIT_OK
 
 
+def _support(fact: dict[str, Any]) -> str:
+    """Return what a fact rests on: `2 sessions, last 3h ago; exit code 127, then 0; #12, #15`."""
+    rests_on = output.support_text(
+        fact["sessions"], time.time() - fact["last"], fact.get("exit_codes"), fact.get("ids", [fact["id"]])
+    )
+    reported = {name: number for name, number in fact.get("credit", {}).items() if number}
+    counts = (f"{name} {output.count(number, 'time')}" for name, number in reported.items())
+    return f"{rests_on}; reported since: {', '.join(counts)}" if reported else rests_on
+
+
 def _fact_lines(styler: Styler, facts: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Yield two lines for each fact: what fails and why; what works, and why a session is not told at its start."""
     several = len({fact["project"] for fact in facts}) > 1
     for fact in facts:
         project = f"  [{escape(fact['project'])}]" if several else ""
         yield f"{escape(fact['subject'])}  {styler.paint('dim', escape(fact['error'].splitlines()[0]) + project)}"
-        support = f"{output.count(fact['sessions'], 'session')}, {last_time(time.time() - fact['last'])}, #{fact['id']}"
+        support = _support(fact)
         if reason := fact.get("not_at_start"):
             support += f"; not told at a start: {escape(reason)}"
         answer = "no answer is known" if fact["answer"] is None else f"-> {escape(fact['answer'])}"

@@ -45,6 +45,15 @@ class Evidence:
     credit: tuple[int, int] = (0, 0)
     """How often somebody reported since that the answer worked, and that it failed."""
 
+    @property
+    def ids(self) -> tuple[int, int]:
+        return self.failure_id, self.success_id
+
+    def text(self) -> str:
+        """What was observed: `it failed (exit code 127, #2), and this worked (exit code 0, #3)`."""
+        codes = [f"exit code {code}, " if code is not None else "" for code in self.exit_codes]
+        return f"it failed ({codes[0]}#{self.failure_id}), and this worked ({codes[1]}#{self.success_id})"
+
 
 @dataclass(slots=True)
 class Fact:

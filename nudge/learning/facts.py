@@ -37,6 +37,7 @@ from nudge.learning.refutation import refuted_facts
 from nudge.learning.scripts import has_script, package_scripts
 from nudge.learning.shared_failures import with_shared_failures
 from nudge.learning.trail import Lesson, Trail, about
+from nudge.learning.unanswered import Unanswered, error_of, unanswered_failure
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,11 +70,13 @@ class Changes:
 
 
 class _Session:
-    __slots__ = ("cwd", "edited", "told", "trail")
+    __slots__ = ("answered", "cwd", "edited", "told", "trail")
 
     def __init__(self) -> None:
         self.trail = Trail()
         self.told: set[tuple[str, ...]] = set()
+        self.answered: set[tuple[str, str]] = set()
+        """The errors about which it was told something."""
         self.edited: set[str] = set()
         self.cwd: str | None = None
         """The directory in which the next command begins. Clients report the one in which a command ended, which
@@ -131,6 +134,28 @@ class Facts:
         self._count_runs(project, session, located, timestamp, changes)
         self._observe_tests(project, session, located, timestamp, changes)
         return answer, changes
+
+    def unanswered(self, session: str, outcome: Outcome) -> Unanswered | None:
+        """Return the failure in an outcome that `observe` has not seen yet, if another way to do its job may help."""
+        watched = self._session(session)
+        located = watched.locate(outcome)
+        failure = located.failure
+        if failure is None or len(outcome.line) > limits.MAX_LEARNED_COMMAND:
+            return None
+        if error_of(failure) in watched.answered:
+            return None
+        calls = [call for call in about(located, failure) if not watched.trail.is_own_code(call, located, failure)]
+        return unanswered_failure(located, calls, (entry.outcome.line for entry in watched.trail.open))
+
+    def claim(self, session: str, name: str, unanswered: Unanswered) -> bool:
+        """Return whether a line is new to the session, and no other was told about the same error. It counts as told
+        then."""
+        watched = self._session(session)
+        if (name,) in watched.told or unanswered.error in watched.answered:
+            return False
+        watched.told.add((name,))
+        watched.answered.add(unanswered.error)
+        return True
 
     def _observe_tests(self, project: str, session: str, outcome: Outcome, timestamp: float, changes: Changes) -> None:
         watched = self._session(session)
@@ -240,6 +265,7 @@ class Facts:
         if best is None or best[1].key in watched.told:
             return None
         watched.told.add(best[1].key)
+        watched.answered.add(error_of(failure))
         return self._as_usual(project, best[1])
 
     def _as_usual(self, project: str, fact: Fact) -> Fact:

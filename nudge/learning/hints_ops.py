@@ -139,7 +139,7 @@ class LearnedHints:
             "sessions": len(fact.support),
             "last": iso(microseconds(fact.timestamp)),
             "exit_codes": list(latest.exit_codes),
-            "ids": [latest.failure_id, latest.success_id],
+            "ids": list(latest.ids),
         }
         return {**self._hint(component, answer).to_wire(), "version": 0, "evidence": evidence}
 
@@ -171,10 +171,7 @@ class LearnedHints:
 
 
 def _reasons(fact: Fact) -> list[str]:
-    latest = fact.latest
-    codes = [f"exit code {code}, " if code is not None else "" for code in latest.exit_codes]
-    failed = f"it failed ({codes[0]}#{latest.failure_id})"
-    return [f"fact {quote(fact.subject, 80)}: {failed}, and this worked ({codes[1]}#{latest.success_id})"]
+    return [f"fact {quote(fact.subject, 80)}: {fact.latest.text()}"]
 
 
 async def learned_here(app: App, context: Context) -> LearnedHints | None:

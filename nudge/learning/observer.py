@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from nudge.core.app import App, with_loop_turns
 from nudge.core.errors import NudgeError
@@ -17,6 +17,7 @@ from nudge.learning.broken_tests import BrokenTest
 from nudge.learning.fact import Fact
 from nudge.learning.facts import Changes, Facts
 from nudge.learning.outcome import analyse
+from nudge.learning.unanswered import Unanswered
 from nudge.storage.database import Database
 from nudge.telling.ledger import Line
 from nudge.telling.use import IDENTITY
@@ -36,14 +37,26 @@ async def load_facts(app: App, database: Database) -> Facts:
     return app.facts
 
 
-async def learn(app: App, all_facts: Facts, event: Event, observation_id: int) -> tuple[Line | None, Changes]:
-    """Update the facts in memory with the outcome of a command. Return the line about its failure, if the failure is
-    known and the session was not told of it yet, and the changes to pass to `store_changes`."""
+class LearnResult(NamedTuple):
+    """What the outcome of a command says."""
+
+    line: Line | None
+    """About its failure, if that is known and the session was not told of it yet."""
+    unanswered: Unanswered | None
+    """Its failure, if nothing is known about it."""
+    changes: Changes
+    """To be passed to `store_changes`."""
+
+
+async def learn(app: App, all_facts: Facts, event: Event, observation_id: int) -> LearnResult:
+    """Update the facts in memory with the outcome of a command."""
     now = app.now()
 
-    def observe() -> tuple[Line | None, Changes]:
+    def observe() -> LearnResult:
+        outcome = analyse(event, observation_id) if event.get("type") == "command_error" else None
+        unanswered = None if outcome is None else all_facts.unanswered(str(event["session_id"]), outcome)
         answer, changes = _observe(all_facts, event, observation_id, now, can_tell=True)
-        return _line_about(answer, now), changes
+        return LearnResult(_line_about(answer, now), unanswered if answer is None else None, changes)
 
     return await app.in_learning_thread(observe)
 

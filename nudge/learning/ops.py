@@ -87,6 +87,9 @@ def _fact_row(fact: Fact, not_at_start: str | None) -> dict[str, Any]:
         "sessions": len(fact.support),
         "last": int(fact.timestamp),
         "id": fact.latest.success_id,
+        "ids": list(fact.latest.ids),
+        "exit_codes": list(fact.latest.exit_codes),
+        "credit": {"worked": fact.successes - len(fact.support), "failed": fact.failures},
         **({} if not_at_start is None else {"not_at_start": not_at_start}),
     }
 

@@ -5,11 +5,20 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 
 from nudge.core import limits
 from nudge.core.text import is_all_visible
-from nudge.manifests.commands import JOBS, Claim, Command, Rank, fold_name, uses_same_tool
+from nudge.manifests.commands import (
+    JOBS,
+    SCRIPT_DIRECTORIES,
+    Claim,
+    Command,
+    Rank,
+    fold_name,
+    uses_same_tool,
+)
 from nudge.manifests.javascript import npm_package_name, package_scripts, read_package_json
 from nudge.manifests.jvm import gradle_project_name, maven_project_name, read_gradle, read_maven
 from nudge.manifests.python import python_package_name, read_python_project
@@ -79,6 +88,35 @@ def scan_repo(root: Path, name: str | None = None, clock: Clock = time.monotonic
         commands = [command for command in commands if command.component not in beyond]
     unread = tree.unread if len(tree.unread) <= limits.MAX_UNREAD_MANIFESTS else ["."]
     return RepoScan(commands, tree.problems, unread)
+
+
+def commands_of_directory(directory: Path) -> list[Command]:
+    """Return the commands that the manifests and scripts of one directory name, without guesses."""
+    top = Tree(directory, depth=1).directories[""]
+    claims = [claim for reader in _READERS for claim in reader(top)]
+    return [command for command in _select(claims, {"": top.tree.root.name or "."}) if not command.is_guess]
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What a target or a script runs, as text; `is_plain` where its programs are looked up as in any shell, not in an
+    environment of the manifest's tool."""
+
+    text: str
+    is_plain: bool
+
+
+def recipe_of(directory: Path, command: Command) -> Recipe:
+    """Return what a command of a directory's manifest runs: the line that it comes from, and those indented below."""
+    file, _, line = command.reason.rpartition(":")
+    folder, _, name = file.lower().rpartition("/")
+    text = Tree(directory, depth=1).read(file) or ""
+    if folder in SCRIPT_DIRECTORIES:
+        return Recipe(text, is_plain=name.endswith((".sh", ".bash")) or "." not in name)
+    is_plain = "makefile" in name or name.endswith((".mk", "justfile")) or name.startswith("taskfile")
+    head, *below = text.splitlines()[max(int(line) - 1, 0) :] or [""]
+    body = takewhile(lambda one: not one.strip() or one[0].isspace(), below) if is_plain else ()
+    return Recipe("\n".join((head, *body)), is_plain)
 
 
 def defined_targets(file: str, text: str) -> frozenset[str]:

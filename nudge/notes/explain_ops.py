@@ -13,6 +13,7 @@ from pydantic import Field, WithJsonSchema
 from nudge.core import limits
 from nudge.core.app import App
 from nudge.core.call import Call, InContext, Result
+from nudge.core.clock import last_time
 from nudge.core.context import is_project
 from nudge.core.errors import Invalid
 from nudge.core.operation import operation
@@ -28,6 +29,7 @@ from nudge.history import queries as views
 from nudge.history.ops import Search, search_options
 from nudge.history.search import correct_query, explain_observations
 from nudge.learning import store as fact_store
+from nudge.learning.hints_ops import learned_here
 from nudge.notes import explain as explaining
 from nudge.notes import store as notes
 from nudge.notes.explain import INVALID_ARGUMENT, NOT_FOUND, NoteExplanation, error
@@ -87,6 +89,7 @@ async def explain(app: App, params: Explain, call: Call) -> Any:
     visible = visible_to(app, call)
     request = _ExplainRequest(params, app.now(), visible)
     variants = [variant for name in request.names for variant in _variants(app, name, call, request)]
+    request.subjects = await _answering_facts(app, call, request.unknown_names)
 
     def read(connection: sqlite3.Connection | None) -> dict[str, Any]:
         explanations: list[NoteExplanation] = []
@@ -105,6 +108,13 @@ async def explain(app: App, params: Explain, call: Call) -> Any:
 
     needs_facts = request.unknown_names and app.history is not None
     return await app.read(read) if request.needs_database or needs_facts else read(None)
+
+
+async def _answering_facts(app: App, call: Call, names: Sequence[str]) -> dict[str, str]:
+    """What fails by the facts that answer for these names of hints, such as `api/test`, where the caller is."""
+    learned = await learned_here(app, call.context) if names else None
+    answers = {name: learned.creditable(*name.rpartition("/")[::2]) for name in names} if learned is not None else {}
+    return {name: answer.fact.subject for name, answer in answers.items() if answer is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +141,9 @@ class _ExplainedFact:
     sessions: int
     timestamp: float
     id: int
+    age: float
+    observed: str = ""
+    """The failure and the success of the latest session, with their exit codes."""
 
     def is_about(self, text: str) -> bool:
         """Whether the text is the command that fails, with or without arguments, or the one that works instead."""
@@ -139,20 +152,20 @@ class _ExplainedFact:
 
     @property
     def reasons(self) -> list[str]:
-        number = f"{self.sessions} session{'s' * (self.sessions != 1)}"
-        seen = f"worked in {number} #{self.id}" if self.answer is not None else f"failed in {number} #{self.id}"
-        return [self.error, seen]
+        number = f"{self.sessions} session{'s' * (self.sessions != 1)}, {last_time(self.age)}"
+        if self.answer is None:
+            return [self.error, f"failed in {number} #{self.id}"]
+        return [self.error, self.observed, f"worked in {number} #{self.id}"]
 
 
 def _load_facts(connection: sqlite3.Connection, project: str | None, now: float) -> Iterator[_ExplainedFact]:
     learned = fact_store.load(connection, project)
     for name, fact in learned.listed(project, now):
-        seen = (fact.timestamp, fact.latest.success_id)
+        seen = (fact.timestamp, fact.latest.success_id, now - fact.timestamp, fact.latest.text())
         yield _ExplainedFact(name, fact.subject, fact.answer, fact.cure.error, len(fact.support), *seen)
     for name, test in learned.tests.list_frequent():
-        yield _ExplainedFact(
-            name, test.id, None, "fails in one session after the other", len(test.sessions), *test.latest
-        )
+        error, age = "fails in one session after the other", now - test.latest[0]
+        yield _ExplainedFact(name, test.id, None, error, len(test.sessions), *test.latest, age)
 
 
 class _ExplainRequest:
@@ -168,6 +181,8 @@ class _ExplainRequest:
         self.names = list(dict.fromkeys([*(params.names or ()), *([self.query] if self.query else ())]))
         self.unknown_names: list[str] = []
         """Names that no hint has; they may be facts."""
+        self.subjects: Mapping[str, str] = {}
+        """The facts that answer for such names, by what fails."""
         self.project = params.project
         self.corrections: Mapping[str, str] = {}
         self._where = NoteFilter()
@@ -221,14 +236,17 @@ class _ExplainRequest:
     def facts(self, connection: sqlite3.Connection | None) -> list[_ExplainedFact]:
         """The facts about the query or a name, newest first. A name that is neither a hint's nor a fact's is an
         error."""
-        texts = [*([self._params.query] if self._params.query else ()), *self.unknown_names]
+        texts = [*([self._params.query] if self._params.query else ()), *map(self._subject, self.unknown_names)]
         learned = _load_facts(connection, self.project, self.now) if texts and connection is not None else ()
         shown = (one for one in learned if self.visible.shows(one.project, self.project))
         matching = [one for one in shown if any(map(one.is_about, texts))]
         for name in self.unknown_names:
-            if not any(one.is_about(name) for one in matching):
+            if not any(one.is_about(self._subject(name)) for one in matching):
                 self.errors.append(error(NOT_FOUND, f"there is no hint {mask(name)}", "names"))
         return sorted(matching, key=lambda one: -one.timestamp)[: self._params.limit]
+
+    def _subject(self, name: str) -> str:
+        return self.subjects.get(name, name)
 
     def _miss(self, note_id: int, reason: dict[str, str]) -> None:
         self.missing.append(note_id)

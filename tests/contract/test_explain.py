@@ -329,7 +329,8 @@ def test_what_was_learned_is_explained_in_the_same_envelope(notes: Notes) -> Non
         assert (item["title"], item["project"]) == ("python -m pytest -> uv run pytest", API)
         assert item["retrieval"] == {"source": "query", "rank": 1}
         assert list(item["score"]["components"]) == COMPONENTS
-        assert item["matches"]["reasons"] == ["No module named pytest", "worked in 1 session #4"]
+        observed = "it failed (#3), and this worked (#4)"
+        assert item["matches"]["reasons"] == ["No module named pytest", observed, "worked in 1 session, just now #4"]
     envelope = notes.explain(names=["docs/a.md", "docs/none.md"])
     assert [item["id"] for item in envelope["items"]] == ["fact docs/a.md"]
     assert envelope["errors"] == [{"code": "NOT_FOUND", "message": "there is no hint docs/none.md", "field": "names"}]

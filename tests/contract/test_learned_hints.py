@@ -99,6 +99,23 @@ def test_every_interface_answers_with_what_was_learned(machine: Machine) -> None
     assert 'fact "pytest": it failed (exit code 127, #' in machine.cli("query", "test", cwd=repo).stdout
 
 
+def test_facts_and_explain_say_what_a_fact_rests_on(machine: Machine) -> None:
+    """In how many sessions, when, and with which exit codes; `explain` finds it by what fails and by its job."""
+    repo = learned_shop(machine)
+    (fact,) = machine.json("facts", cwd=repo)["facts"]
+    assert (fact["sessions"], fact["exit_codes"], fact["credit"]) == (1, [127, 0], {"worked": 0, "failed": 0})
+    first, second = fact["ids"]
+    support = f"1 session, just now; exit code 127, then 0; #{first}, #{second}"
+    assert support in machine.cli("facts", cwd=repo).stdout
+    assert support in machine.cli("learned", cwd=repo).stdout
+    for name in ("pytest", "shop/test"):
+        shown = machine.cli("explain", name, cwd=repo).stdout
+        assert f"it failed (exit code 127, #{first}), and this worked (exit code 0, #{second})" in shown
+        assert f"worked in 1 session, just now #{second}" in shown
+    machine.json("bump", "shop", "test", "--delta", "3", cwd=repo)
+    assert "; reported since: worked 3 times" in machine.cli("facts", cwd=repo).stdout
+
+
 def test_nothing_is_stored_as_a_hint(machine: Machine) -> None:
     """`ls` lists it apart, an export and the change log are without it, and a hint that somebody sets is the first
     version and comes instead of it."""

@@ -567,6 +567,9 @@ FACT = {
     "sessions": 2,
     "last": 0,
     "id": 7,
+    "ids": [6, 7],
+    "exit_codes": [1, 0],
+    "credit": {"worked": 0, "failed": 0},
 }
 NO_COPIES = {"prompts": 0, "injections": 0}
 ANSWERS: dict[str, tuple[tuple[str, ...], Any]] = {

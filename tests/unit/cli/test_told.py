@@ -98,7 +98,7 @@ def test_facts_list_what_fails_and_what_works(nudge: Nudge, server: Server) -> N
     server.answers["nudge.learned"] = {"facts": [FACT, {**FACT, "project": "web", "answer": "a\x1b[2J"}]}
     lines = nudge("facts", "--all-repos").out.splitlines()
     assert lines[0] == "python3 -m pytest  No module named pytest  [api]"
-    assert lines[1].startswith("  -> pytest  2 sessions, last ") and lines[1].endswith(", #7")
+    assert lines[1].startswith("  -> pytest  2 sessions, last ") and lines[1].endswith("; exit code 1, then 0; #6, #7")
     assert lines[3].startswith("  -> a\\x1b[2J  ")
 
 
@@ -107,7 +107,7 @@ def test_facts_say_why_a_start_is_not_told(nudge: Nudge, server: Server) -> None
     run."""
     server.answers["nudge.learned"] = {"facts": [{**FACT, "not_at_start": "needs 2 sessions"}, FACT]}
     lines = nudge("facts", "--all-repos").out.splitlines()
-    assert lines[1].endswith(", #7; not told at a start: needs 2 sessions") and lines[3].endswith(", #7")
+    assert lines[1].endswith("; #6, #7; not told at a start: needs 2 sessions") and lines[3].endswith("; #6, #7")
     assert server.context["cwd"] == str(Path.cwd())
 
 

@@ -6,7 +6,7 @@ import json
 import random
 from pathlib import Path
 
-from nudge.manifests import RepoScan, scan_repo
+from nudge.manifests import RepoScan, commands_of_directory, recipe_of, scan_repo
 from tests.unit.manifests.repos import commands, reasons, write_repo
 
 TESTED = json.dumps({"name": "app", "scripts": {"test": "jest"}})
@@ -30,6 +30,33 @@ def test_runner_then_script_then_language(tmp_path: Path) -> None:
         "app format": "go.mod:1",
         "app run": "compose.yaml:1",
     }
+
+
+def test_a_directory_has_its_own_commands_and_their_recipes(tmp_path: Path) -> None:
+    """What a target, script or executable runs, and whether in an environment of its tool's own; guesses and what lies
+    deeper are left out."""
+    root = write_repo(
+        tmp_path,
+        {
+            "Makefile": "build:\n\tcc a.c\n\ntest: build\n\tuv run pytest\n\n\tdate\nclean:\n\trm -f a\n",
+            "package.json": json.dumps({"name": "app", "scripts": {"lint": "eslint ."}}, indent=1),
+            "scripts/format": "#!/bin/sh\nblack .\n",
+            "web/Makefile": "run:\n\tnode .\n",
+            "go.mod": "module example.com/app\n",
+        },
+    )
+    (root / "scripts/format").chmod(0o755)
+    found = {command.key: command for command in commands_of_directory(root)}
+    assert {key: command.cmd for key, command in found.items()} == {
+        "build": "make build",
+        "test": "make test",
+        "lint": "npm run lint",
+        "format": "scripts/format",
+    }
+    test, lint, script = (recipe_of(root, found[key]) for key in ("test", "lint", "format"))
+    assert test.text == "test: build\n\tuv run pytest\n\n\tdate" and test.is_plain
+    assert lint.text.strip() == '"lint": "eslint ."' and not lint.is_plain
+    assert "black ." in script.text and script.is_plain
 
 
 def test_makefile_belongs_to_the_package_beside_it(tmp_path: Path) -> None:
