@@ -1,7 +1,7 @@
 """The command line for people. `app.main` runs a line with click; `plain` has get, set and bump without it.
 
-The verbs of a room are in its `cli`. Here are those of no room: `upkeep` (forgetting, purging, backups), `transfer`
-(import and export), `server`, `wiring` (connecting clients), `switches` and `man`. `verbs` is the list of all; they
-share `params` (options), `output` (the console), `prompts`, `completion`, and
+The verbs of a room are in its `cli`, and in what ends in `_cli`. Here are those of no room: `server`, `wiring`
+(connecting clients), `switches` and `man`. `verbs` is the list of all; they share `params` (options), `output` (the
+console), `prompts`, `completion`, `documents` (exports and imports) and
 `result_lines`, which turns results into lines.
 """

@@ -2,7 +2,8 @@
 and renders, an operation validates and decides, the pure modules of a room compute, a store keeps rows.
 
 In a room, `ops` (and what ends in `_ops`) has its operations and is the only one that sees storage and the application;
-`store` is seen by the room and by operations; `cli` has its verbs; everything else is pure."""
+`store` is seen by the room and by operations; `cli` (and what ends in `_cli`) has its verbs; everything else is
+pure."""
 
 from __future__ import annotations
 
@@ -24,6 +25,7 @@ LEAF, APP, OPS, STORE, VERBS, CLIENT_SIDE = "leaf", "app", "ops", "store", "verb
 LEAVES = frozenset((LEAF, "security", "settings"))
 """Every module may import these; they import nothing but each other."""
 ROLES = {"ops": OPS, "store": STORE, "cli": VERBS}
+ENDINGS = {"_ops": OPS, "_cli": VERBS}
 NAMED = {
     **dict.fromkeys(("nudge.core.app", "nudge.core.call", "nudge.core.aliases"), APP),
     # The parts of the operation `nudge.record` that learn and tell.
@@ -126,7 +128,7 @@ def package_of(module: str) -> str:
     if len(parts) == 1 or parts[1] == "core" or parts[1] == "__version__":
         return LEAF
     if len(parts) == 3 and parts[1] in ROOMS:
-        return ROLES.get(parts[2], OPS if parts[2].endswith("_ops") else parts[1])
+        return ROLES.get(parts[2]) or ENDINGS.get(parts[2][-4:], parts[1])
     return parts[1]
 
 

@@ -51,6 +51,6 @@ def test_the_words_of_the_options_are_those_of_the_domain() -> None:
     """The terminal does not import it, which would take longer than most commands."""
     assert params.TIERS == note.TIERS and params.KINDS == note.KINDS
     assert params.NOTE_SOURCES == note.SOURCES and params.RELATIONS == note.RELATIONS
-    from nudge.cli.transfer import FORMATS
+    from nudge.notes.transfer_cli import FORMATS
 
     assert FORMATS == (chat_exports.CLAUDE, chat_exports.CHATGPT, chat_exports.SLACK)

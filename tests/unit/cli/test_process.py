@@ -75,7 +75,16 @@ def test_a_verb_loads_its_own_module(tmp_path: Path, verb: str, module: str) -> 
     """The modules of the other verbs are not imported, and nothing of the server is."""
     loaded = modules_of(tmp_path, [verb])
     verbs = {"hints.cli", "notes.cli", "history.cli", "telling.cli"}
-    verbs |= {"cli.transfer", "cli.upkeep", "cli.server", "cli.wiring", "cli.man"}
+    verbs |= {
+        "hints.transfer_cli",
+        "notes.transfer_cli",
+        "notes.archive_cli",
+        "history.purge_cli",
+        "history.backup_cli",
+        "cli.server",
+        "cli.wiring",
+        "cli.man",
+    }
     assert {name for name in verbs if f"nudge.{name}" in loaded} == {module}
     assert loaded & {"aiohttp", "asyncio", "mcp", "pydantic", "re2", "wcmatch", "filelock"} == set()
 

@@ -50,7 +50,7 @@ def test_leaving_a_question_is_ctrl_c(
 ) -> None:
     """Ctrl-C or Ctrl-D at a question ends with 130, and nothing is changed."""
     (somewhere / "x.db").touch()
-    monkeypatch.setattr("nudge.cli.upkeep.ask", lambda *_, **__: (_ for _ in ()).throw(click.Abort()))
+    monkeypatch.setattr("nudge.history.backup_cli.ask", lambda *_, **__: (_ for _ in ()).throw(click.Abort()))
     monkeypatch.setattr(
         "nudge.process.owned_files.check_backup",
         lambda _: {"observations": 1, "sessions": 1, "notes": 1},

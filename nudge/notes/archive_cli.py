@@ -1,5 +1,4 @@
-"""The verbs that tidy up and secure what is stored: `nudge note` with forget, consolidate, auto-consolidate, gc and
-archive; pin, unpin and purge for observations; backup and restore for the database."""
+"""The verbs that tidy up notes: `nudge note` with forget, consolidate, auto-consolidate, gc and archive."""
 
 from __future__ import annotations
 
@@ -8,16 +7,14 @@ from typing import Any
 
 import click
 
-from nudge.cli import completion, output, params, plain, result_lines
+from nudge.cli import completion, output, params, result_lines
 from nudge.cli.app import verb, verb_group
-from nudge.cli.output import EXIT_NOT_FOUND, EXIT_OK, EXIT_REFUSED, Console, Styler, Usage
+from nudge.cli.output import EXIT_OK, EXIT_REFUSED, Console
 from nudge.cli.params import (
     DAYS,
-    ID,
     NOTE_ID,
     NOTE_IDS,
     TIERS,
-    TIME,
     WHOLE,
     dry_run_option,
     filter_options,
@@ -29,13 +26,10 @@ from nudge.cli.params import (
 from nudge.cli.plain import Invocation
 from nudge.cli.prompts import ask, yes_option
 from nudge.cli.result_lines import Note, age_text, note_name, tier_text, title_of
-from nudge.cli.verbs import HISTORY, NOTES
-from nudge.core import limits, locks, paths
+from nudge.cli.verbs import NOTES
+from nudge.core import limits
 from nudge.core.text import escape, format_size
-from nudge.history.cli import find_session
 from nudge.settings import config
-
-# Notes: forget, consolidate, gc
 
 
 @verb(
@@ -298,216 +292,3 @@ def archive_stats(invocation: Invocation) -> int:
     lines += result_lines.count_lines([(escape(row["reason"]), row["count"]) for row in result["by_reason"]])
     console.result(result, lines)
     return EXIT_OK
-
-
-# Observations: pin, unpin, purge
-
-_ids_argument = click.argument(
-    "ids", metavar="ID...", nargs=-1, required=True, type=ID, help="Ids of observations, such as 42 or #42."
-)
-_FILTERS = {"section": "What to delete (an observation must match all that are given)"}
-
-
-@verb(
-    "pin",
-    "nudge pin 42",
-    "nudge pin 42 43 44",
-    group=HISTORY,
-    summary="keep observations forever",
-    operations=("nudge.pin",),
-)
-@_ids_argument
-def pin(invocation: Invocation, ids: tuple[int, ...]) -> int:
-    """A pinned observation never expires; the others are deleted after the retention time of their type. Prints the ids
-    that were pinned, and those that were not found."""
-    return _pin(invocation, ids, pinned=True)
-
-
-@verb(
-    "unpin",
-    "nudge unpin 42",
-    "nudge unpin 42 43 44",
-    group=HISTORY,
-    summary="let observations expire again",
-    operations=("nudge.pin",),
-)
-@_ids_argument
-def unpin(invocation: Invocation, ids: tuple[int, ...]) -> int:
-    """Prints the ids that were unpinned, and those that were not found."""
-    return _pin(invocation, ids, pinned=False)
-
-
-def _pin(invocation: Invocation, ids: Sequence[int], *, pinned: bool) -> int:
-    console = invocation.console
-    result = invocation.call("nudge.pin", {"ids": list(ids), "pinned": pinned})
-    word = "pinned" if pinned else "unpinned"
-    console.result(result, [console.styler.done(f"{word} {_id_list(result['ids'])}")] if result["ids"] else [])
-    if result["missing"]:
-        console.note(f"not found: {_id_list(result['missing'])}")
-    return EXIT_OK if result["ids"] else EXIT_NOT_FOUND
-
-
-def _id_list(ids: Sequence[int]) -> str:
-    few = ", ".join(f"#{number}" for number in ids[:10])
-    return few if len(ids) <= 10 else f"{few} and {output.count(len(ids) - 10, 'other')}"
-
-
-@verb(
-    "purge",
-    "nudge purge --search 'customer name' --confirm",
-    "nudge purge --repo old-thing",
-    "nudge purge --type file_read --older-than 30d --confirm",
-    "nudge purge --id 42 --id 43 --confirm",
-    group=HISTORY,
-    summary="delete observations permanently",
-    operations=("nudge.purge",),
-)
-@option(
-    "--before",
-    type=TIME,
-    metavar="WHEN",
-    help="Recorded before WHEN: a date, an ISO time, or 7d (seven days ago).",
-    **_FILTERS,
-)
-@params.project_option("Of this repo.", **_FILTERS)
-@option(
-    "--session",
-    metavar="SESSION",
-    help="Of this session: last, an id, or the beginning of an id.",
-    shell_complete=completion.sessions,
-    **_FILTERS,
-)
-@option("--id", "ids", type=ID, multiple=True, metavar="ID", help="This observation (repeatable).", **_FILTERS)
-@option(
-    "--type",
-    metavar="TYPE",
-    help="Of this type, such as file_read.",
-    shell_complete=completion.observation_types,
-    **_FILTERS,
-)
-@option("--older-than", type=DAYS, metavar="SPAN", help="Older than this many days or weeks: 90d, 12w.", **_FILTERS)
-@option(
-    "--search", metavar="QUERY", help="Found by this search, which also looks into errors and descriptions.", **_FILTERS
-)
-@option("--confirm", is_flag=True, help="Delete them. Without it, they are only counted.")
-def purge(invocation: Invocation, session: str | None, ids: tuple[int, ...], confirm: bool, **filters: Any) -> int:
-    """Prints how many observations of each type match; deletes them only with --confirm. Pinned observations, prompts
-    and texts that agents were told are deleted too if they match, also from the files on the disk. Exit code 1 when
-    --id finds nothing."""
-    selection = params.drop_none(**filters, ids=list(ids) or None)
-    if not selection and session is None:
-        raise Usage(
-            "say what to delete: --before, --repo, --session, --id, --type, --older-than or --search",
-            "try: nudge purge --repo old-thing",
-        )
-    console, client = invocation.console, invocation.client()
-    if session is not None:
-        selection["session"] = find_session(client, session, filters["project"])
-    result = client.call("nudge.purge", {**selection, "confirm": confirm})
-    is_missing = bool(ids) and not (result["total"] or result["prompts"] or result["injections"])
-    console.result(result, [] if is_missing else _purge_lines(console.styler, result))
-    if not console.as_json:
-        for note in _purge_notes(result):
-            console.note(note)
-    if is_missing:
-        console.note(f"not found: {_id_list(ids)}")
-        return EXIT_NOT_FOUND
-    return EXIT_OK
-
-
-def _purge_lines(styler: Styler, result: dict[str, Any]) -> Iterator[str]:
-    by_type = sorted(result["counts"].items(), key=lambda entry: (-entry[1], entry[0]))
-    width = max((len(str(number)) for _, number in by_type), default=0)
-    yield from (f"{str(number).rjust(width)}  {escape(type_)}" for type_, number in by_type)
-    total = output.count(result["total"], "observation")
-    pinned = f", {result['pinned']} of them pinned" if result["pinned"] else ""
-    copies = [output.count(result["prompts"], "prompt")] if result["prompts"] else []
-    copies += [output.count(result["injections"], "injected text")] if result["injections"] else []
-    suffix = pinned + (f", with {' and '.join(copies)}" if copies else "")
-    yield styler.done(f"deleted {total}{suffix}") if result["deleted"] else f"{total} would be deleted{suffix}"
-
-
-def _purge_notes(result: dict[str, Any]) -> Iterator[str]:
-    if not result["deleted"] and (result["total"] or result["prompts"] or result["injections"]):
-        yield "nothing was deleted; to delete, add --confirm"
-    if result["deleted"] and result.get("scrubbed") is False:
-        yield "the database's log may hold copies until its readers finish; the next purge or restart removes them"
-    if result.get("waiting"):
-        events = output.count(result["waiting"], "hook event")
-        yield f"{events} in the spool were not searched; see: nudge doctor"
-    for path in result.get("backups") or ():
-        yield f"a backup may still contain them: {escape(path)}"
-
-
-# The database: backup, restore
-
-
-@verb(
-    "backup",
-    "nudge backup",
-    "nudge backup ~/backups/nudge.db",
-    group=HISTORY,
-    summary="copy the history to a file",
-    operations=("nudge.backup",),
-)
-@click.argument(
-    "file",
-    metavar="[FILE]",
-    required=False,
-    type=click.Path(),
-    help="A new file (default: in the directory backups, beside the database).",
-)
-def backup(invocation: Invocation, file: str | None) -> int:
-    """Works while the server is running. Prints the path and the size of the copy."""
-    fields = {} if file is None else {"path": plain.absolute_path(file)}
-    result = invocation.client().call("nudge.backup", fields)
-    line = f"backed up to {escape(result['path'])} ({format_size(result['bytes'])})"
-    invocation.console.result(result, [invocation.console.styler.done(line)])
-    return EXIT_OK
-
-
-@verb(
-    "restore",
-    "nudge restore ~/backups/nudge.db",
-    "nudge restore nudge.db --yes",
-    group=HISTORY,
-    summary="replace the history with a backup",
-)
-@click.argument("file", metavar="FILE", type=click.Path(), help="A file that nudge backup wrote.")
-@yes_option
-def restore(invocation: Invocation, file: str, yes: bool) -> int:
-    """Checks the backup and asks for confirmation. Then stops the server, keeps the present history in the directory
-    backups, and prints where it is."""
-    from nudge.process import owned_files
-
-    console = invocation.console
-    path = plain.existing_path(file, "name a file that nudge backup wrote")
-    summary = _contents_text(owned_files.check_backup(path))
-    if not ask(f"Replace the present history and notes with {summary}? The present one is kept.", yes=yes):
-        console.note("nothing was changed")
-        return EXIT_REFUSED
-    stopped = _stop_server(invocation)
-    restored = owned_files.restore_backup(path)
-    about = {"kept": restored.kept, "stopped": stopped, "left_out": restored.left_out.rows}
-    result = {"path": path, **restored.contents, **about}
-    lines = [console.styler.done(f"restored {_contents_text(restored.contents)} from {escape(path)}")]
-    lines += [f"  the previous history: {escape(str(result['kept']))}"] if result["kept"] else []
-    lines += ["  the server was stopped; the next command starts one"] if stopped else []
-    console.result(result, lines)
-    for line in restored.left_out.lines():
-        console.note(escape(line))
-    return EXIT_OK
-
-
-def _contents_text(contents: Mapping[str, int]) -> str:
-    counts = {noun: output.count(contents[f"{noun}s"], noun) for noun in ("observation", "session", "note")}
-    return f"{counts['observation']} of {counts['session']}, and {counts['note']}"
-
-
-def _stop_server(invocation: Invocation) -> bool:
-    """Stop the server if one is running, and return whether one was. A server inside a client refuses to stop, and the
-    error says how to stop it."""
-    if locks.is_free(paths.lock_file()):
-        return False
-    invocation.client().call("nudge.stop", {"force": False, "forget": False}, start=False)
-    return True
