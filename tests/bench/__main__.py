@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
+import traceback
 from collections.abc import Callable, Iterator
 
 from tests.bench import (
+    budgets,
     decisions,
     failure_pairs,
     guard,
@@ -83,10 +85,15 @@ def _measured(name: str, *, quiet: bool) -> list[Row]:
     if not quiet:
         print(f"measuring {name} ...", file=sys.stderr, flush=True)
     machine = Machine()
+    rows: list[Row] = []
     try:
-        return list(GROUPS[name](machine))
+        rows.extend(GROUPS[name](machine))
+    except Exception as error:  # the other groups are measured all the same
+        traceback.print_exc()
+        rows.append(Row(name, f"stopped by {type(error).__name__}", 1, budgets.FAILED, "", note=str(error)[:100]))
     finally:
         machine.close()
+    return rows
 
 
 if __name__ == "__main__":
