@@ -109,6 +109,8 @@ class App:
         self.counting: asyncio.Task[None] | None = None
         """Counts recalls. What shows the counts sets `count_now` and waits for it."""
         self.count_now = asyncio.Event()
+        self.merging: asyncio.Task[None] | None = None
+        """Merges the index of notes some seconds after notes were stored."""
         self.activity = SessionActivity()
         """When sessions were last seen, and what they did since they updated their attempts."""
         self.calls = 0

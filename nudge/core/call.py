@@ -33,7 +33,8 @@ _V = TypeVar("_V")
 Door = Literal["cli", "mcp", "hook", "http"]
 
 _SESSION_VARIABLES = registry.session_variables()
-_OWN_VARIABLES = frozenset(_SESSION_VARIABLES) | VARIABLES
+OWN_VARIABLES = frozenset(_SESSION_VARIABLES) | VARIABLES
+"""A caller's variables that most operations ask for: the name of its session, and what it may see."""
 """Asked for together: a caller is asked once for a call."""
 UNLISTED = "x-unlisted"
 """In the schema of a parameter: tools take it, but their lists do not name it."""
@@ -92,7 +93,7 @@ class Call:
     def env_values(self, names: frozenset[str]) -> dict[str, str | None] | None:
         """The caller's values of these variables, or None when it cannot be asked; raises EnvNeeded when it can."""
         if self.env is not None and names - self.env.keys():
-            raise EnvNeeded(names if names.isdisjoint(_OWN_VARIABLES) else names | _OWN_VARIABLES)
+            raise EnvNeeded(names if names.isdisjoint(OWN_VARIABLES) else names | OWN_VARIABLES)
         return self.env
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from nudge.core import limits, streams, strict_json
 from nudge.core.app import App
-from nudge.core.call import Call, EnvNeeded
+from nudge.core.call import OWN_VARIABLES, Call, EnvNeeded
 from nudge.core.context import NO_CONTEXT, Context, requested_env
 from nudge.core.errors import INTERNAL_ERROR, INTERNAL_MESSAGE, HandingOver, NudgeError
 from nudge.core.strict_json import JsonError
@@ -142,6 +142,8 @@ class StdioServer:
         environ: Mapping[str, str] = os.environ,
     ):
         self._pipe, self._server, self._client, self._on_gone, self._environ = pipe, server, client, on_gone, environ
+        # An operation that asks for its caller's variables is begun twice: those that most want are there at once.
+        self._env = requested_env(environ, OWN_VARIABLES)
         self._loop = asyncio.get_running_loop()
         self._answers: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._backlog = _Backlog()
@@ -262,7 +264,7 @@ class StdioServer:
         call = Call(
             door="mcp",
             context=context,
-            env={},
+            env=self._env,
             client=self._client.name or None,
             session=mcp.read_session(message),
             connection=self._client.connection,

@@ -72,6 +72,8 @@ def list_archived(
 def describe_matches(connection: SqlConnection, where: NoteFilter, words: Words | None) -> dict[str, Any]:
     """Return how many archived notes a recall, search or list that found nothing would have had, and the command that
     shows them; nothing when there are none."""
+    if connection.execute("SELECT 1 FROM archived_notes LIMIT 1").fetchone() is None:
+        return {}
     count = sum(1 for _ in _select(connection, where, words))
     return {"archived": count, "show_archived": _list_command(where, words)} if count else {}
 

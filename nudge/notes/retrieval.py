@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
 MAX_WORDS = 64
 _MATCHING = "FROM notes_fts WHERE notes_fts MATCH ?"
+_INDEXES = ("notes_fts", "passages")
 _EXACT_NOTES = 20_000
+_SMALL = 2_000
 _WITH_PASSAGES = 50  # best notes of a larger store whose passages are scored
 _LENGTH = -0.15  # power of the number of passages
 _MERGED_PAGES = 64  # of the index, in one step
@@ -128,7 +130,9 @@ def _text_scores(
 ) -> dict[int, float]:
     """The text scores of notes with the scores of their whole texts, best first. Only the passages of `candidates` are
     scored, or of all."""
-    best = found[0][0] if found and found[0][0] else 1.0
+    if not found:
+        return {}
+    best = found[0][0] or 1.0
     scores = {} if candidates is None else {note_id: 0.5 * whole / best for whole, note_id in found}
     passages = _passage_scores(connection, words, None if candidates is None else [match[1] for match in candidates])
     best_passage = max((score for score, _ in passages.values()), default=0.0) or 1.0
@@ -190,15 +194,22 @@ def words_in(
 
 
 def count_segments(connection: SqlConnection) -> int:
-    """In how many parts of the index a word is looked up."""
-    return int(connection.execute("SELECT count(DISTINCT segid) FROM notes_fts_idx").fetchone()[0])
+    """In how many parts of an index a word is looked up, at most."""
+    counts = (connection.execute(f"SELECT count(DISTINCT segid) FROM {index}_idx").fetchone() for index in _INDEXES)
+    return max(int(count) for (count,) in counts)
 
 
 def merge_segments(connection: SqlConnection, *, begin: bool = False, pages: int | None = None) -> bool:
-    """Merge some pages of the index toward one segment, and return whether there is more to do; 64 pages take some
-    milliseconds. `begin` makes all segments part of one merge."""
-    before, pages = connection.total_changes, pages or _MERGED_PAGES
-    connection.execute("INSERT INTO notes_fts(notes_fts, rank) VALUES ('merge', ?)", (-pages if begin else pages,))
+    """Merge some pages of the indexes toward one segment each, and return whether there is more to do; 64 pages take
+    some milliseconds. `begin` makes all segments part of one merge."""
+    pages = pages or _MERGED_PAGES
+    left = [_merge(connection, index, -pages if begin else pages) for index in _INDEXES]  # a step of each
+    return any(left)
+
+
+def _merge(connection: SqlConnection, index: str, pages: int) -> bool:
+    before = connection.total_changes
+    connection.execute(f"INSERT INTO {index}({index}, rank) VALUES ('merge', ?)", (pages,))
     return connection.total_changes - before >= 2  # documented: fewer changes than two mean that nothing was left
 
 
@@ -276,9 +287,18 @@ def _scope(namespaces: tuple[str, ...] | None) -> str:
     return f"({keys}) AND "
 
 
+def is_small(connection: SqlConnection) -> bool:
+    """Whether the indexes are merged within a fraction of a second."""
+    return _latest(connection) <= _SMALL
+
+
 def _is_large(connection: SqlConnection) -> bool:
     """Whether more notes were stored than are scored exactly: counting them takes as long as a query."""
-    return int(connection.execute("SELECT coalesce(max(id), 0) FROM notes").fetchone()[0]) > _EXACT_NOTES
+    return _latest(connection) > _EXACT_NOTES
+
+
+def _latest(connection: SqlConnection) -> int:
+    return int(connection.execute("SELECT coalesce(max(id), 0) FROM notes").fetchone()[0])
 
 
 def _count(connection: SqlConnection, expression: str, most: int) -> int:

@@ -19,8 +19,8 @@ from nudge.history.observations import RETENTION_DAYS
 from nudge.history.purge import sweep_observations
 from nudge.history.sessions import close_silent_sessions
 from nudge.learning import store as fact_store
-from nudge.notes import retrieval
 from nudge.notes import upkeep_ops as memory_upkeep
+from nudge.notes.ops import merge_note_index
 from nudge.settings import config
 from nudge.settings.config import Settings
 from nudge.storage import database_files, spool
@@ -122,16 +122,7 @@ class Upkeep:
         await asyncio.to_thread(spool.sweep, self._directory, now)
         if self._database.reason is None:
             await self._database.write(lambda connection: close_silent_sessions(connection, int(now)))
-            await self._merge_note_index()
-
-    async def _merge_note_index(self) -> None:
-        """Each store of a note adds to the segments of the index, and each search looks into all of them. Merged in
-        small steps: what is recorded meanwhile never waits long."""
-        if await self._database.read(retrieval.count_segments) <= limits.INDEX_SEGMENTS:
-            return
-        has_more = await self._database.write(lambda connection: retrieval.merge_segments(connection, begin=True))
-        while has_more:
-            has_more = await self._database.write(retrieval.merge_segments)
+            await merge_note_index(self._database, limits.INDEX_SEGMENTS)
 
     def report(self) -> dict[str, Any]:
         """For `nudge status`; nothing that would have to count a million rows."""

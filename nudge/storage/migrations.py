@@ -327,10 +327,16 @@ _BANS_OF_FACTS = (
 )
 
 
+_MERGED_PASSAGES = (  # as the index of notes: a word is looked up in each segment
+    "INSERT INTO passages(passages, rank) VALUES ('automerge', 2)",
+    "INSERT INTO passages(passages, rank) VALUES ('usermerge', 2)",
+)
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     *(_HISTORY, _MEMORIES, _FACTS, _LEDGER, _JOURNAL, _LINES_OF_PROJECTS),
     *(_KEPT_KINDS, _PASSAGES, _index_passages, _FACT_DETAILS, _keep_facts_that_ran),
-    *(_NOTE_FILES, _index_files, _PINNED_NOTES, _UNUSED_LINES, _BANS_OF_FACTS),
+    *(_NOTE_FILES, _index_files, _PINNED_NOTES, _UNUSED_LINES, _BANS_OF_FACTS, _MERGED_PASSAGES),
 )
 LATEST = len(MIGRATIONS)
 
