@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Callable
 
 from nudge.interfaces.mcp import choose_tools
-from tests.e2e import agent, clients, conformance, journal, learning, other_clients, two_days, wiring
+from tests.e2e import agent, clients, conformance, failures, journal, learning, other_clients, two_days, wiring
 from tests.e2e.clients import Desk
 from tests.harness import Machine
 
@@ -59,6 +59,7 @@ CHECKS: tuple[Callable[[Desk], None], ...] = (
     *journal.CHECKS,
     *wiring.CHECKS,
     *other_clients.CHECKS,
+    *failures.CHECKS,
     two_days.two_days,
 )
 
