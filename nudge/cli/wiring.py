@@ -118,7 +118,7 @@ def _files_to_connect(
     files = client.config_files(Home(), program)
     lines = [file for file in files if isinstance(file, JsonFile) and file.status_line and with_status_line]
     if beside_plugin:
-        return [JsonFile(file.path, status_line=file.status_line, adds_status_line=True) for file in lines]
+        return [replace(file, server={}, handlers={}, adds_status_line=True) for file in lines]
     return [replace(file, adds_status_line=True) if file in lines else file for file in files]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from nudge.clients.client import NAME, AgentClient, Home
-from nudge.core import paths
+from nudge.core import limits, paths
 from nudge.core.thin_json import text_of
 
 TYPE_CHECKING = False
@@ -78,6 +78,7 @@ class ClaudeCode(AgentClient):
                 self.settings_file(home),
                 handlers=self.hook_handlers(executable),
                 status_line={"type": "command", "command": join(executable.status_line)},
+                status_line_defaults={"refreshInterval": limits.STATUS_LINE_INTERVAL},
             ),
         ]
 

@@ -71,6 +71,7 @@ class JsonFile:
     defaults: Mapping[str, Any] = field(default_factory=dict)  # of a new entry; its owner's to change
     version: int | None = None  # which a file that lists its hooks without groups has to say
     status_line: Mapping[str, Any] = field(default_factory=dict)
+    status_line_defaults: Mapping[str, Any] = field(default_factory=dict)
     adds_status_line: bool = False
 
     @property
@@ -111,7 +112,8 @@ class JsonFile:
         _add_hooks(buffer, self.handlers, grouped=self.version is None)
         ours = self._our_status_line(old)
         if (self.adds_status_line or ours is not None) and status_line_command(base) is None:
-            json_edit.add_member(buffer, (_STATUS_LINE_KEY,), {**self.status_line, **(ours or {}), **self.status_line})
+            set_before: Mapping[str, Any] = self.status_line_defaults if ours is None else ours
+            json_edit.add_member(buffer, (_STATUS_LINE_KEY,), {**self.status_line, **set_before, **self.status_line})
         return buffer
 
     def clean(self, text: str) -> str | None:

@@ -317,6 +317,7 @@ CHECK_IN_ACTIONS = 10  # without an update, after which an agent is reminded of 
 # Wiring clients
 CLIENT_HOOK_TIMEOUT = 5  # seconds that a client gives one hook
 CLIENT_SESSION_END_TIMEOUT = 3  # clients give no more when they end
+STATUS_LINE_INTERVAL = 10  # seconds after which a client that is idle asks again; it also does after each message
 CLIENT_COMMAND_TIMEOUT = 30.0  # seconds for a client's own command, such as `claude mcp add`
 MAX_CONFIG_BYTES = 32 * MIB  # of one configuration file of a client
 

@@ -10,7 +10,18 @@ import traceback
 from collections.abc import Callable
 
 from nudge.interfaces.mcp import choose_tools
-from tests.e2e import agent, clients, conformance, failures, journal, learning, other_clients, two_days, wiring
+from tests.e2e import (
+    agent,
+    clients,
+    conformance,
+    failures,
+    journal,
+    learning,
+    other_clients,
+    statusline,
+    two_days,
+    wiring,
+)
 from tests.e2e.clients import Desk
 from tests.harness import Machine
 
@@ -58,6 +69,7 @@ CHECKS: tuple[Callable[[Desk], None], ...] = (
     learning.session_goes_on,
     *journal.CHECKS,
     *wiring.CHECKS,
+    statusline.status_line_is_shown,
     *other_clients.CHECKS,
     *failures.CHECKS,
     two_days.two_days,

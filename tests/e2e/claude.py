@@ -16,6 +16,7 @@ from nudge.core import limits
 from tests.e2e.clients import Desk
 from tests.harness import ROOT, TIMEOUT, eventually, free_port
 
+API_KEY = "dummy"
 Step = Mapping[str, Any]
 """A tool call that the model makes: its name and input."""
 
@@ -169,24 +170,18 @@ def started(
 ) -> Iterator[tuple[subprocess.Popen[str], Path]]:
     """A run that is under way: its process, and where its requests are. Without a prompt it reads them from stdin."""
     folder = desk.machine.base / name
-    with _model(folder, steps) as port:
+    with model(folder, steps) as port:
         command = ["claude", "-p", *([prompt] if prompt is not None else ["--input-format", "stream-json"])]
         command += ["--dangerously-skip-permissions"]
         command += ["--output-format", "stream-json", "--verbose", "--include-hook-events"]
         command += ["--debug-file", str(folder / "debug.log")]
         command += ["--settings", str(settings)] if settings else []
         command += ["--resume", resume] if resume else []
-        environ = {
-            "IS_SANDBOX": "1",
-            "ANTHROPIC_BASE_URL": f"http://127.0.0.1:{port}",
-            "ANTHROPIC_API_KEY": "dummy",
-            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-        }
         pipe = subprocess.PIPE
         process = subprocess.Popen(
             command,
             cwd=cwd or desk.project,
-            env={**desk.environ, **environ},
+            env={**desk.environ, **environ_for(port)},
             stdin=subprocess.DEVNULL if prompt is not None else pipe,
             stdout=pipe,
             stderr=pipe,
@@ -199,8 +194,18 @@ def started(
             process.wait()
 
 
+def environ_for(port: int) -> dict[str, str]:
+    """The variables with which it asks the model on a port, and nobody else."""
+    return {
+        "IS_SANDBOX": "1",
+        "ANTHROPIC_BASE_URL": f"http://127.0.0.1:{port}",
+        "ANTHROPIC_API_KEY": API_KEY,
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+    }
+
+
 @contextmanager
-def _model(folder: Path, steps: Sequence[Step]) -> Iterator[int]:
+def model(folder: Path, steps: Sequence[Step]) -> Iterator[int]:
     folder.mkdir()
     port = free_port()
     script = folder / "steps.json"

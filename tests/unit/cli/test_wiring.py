@@ -620,6 +620,7 @@ def test_a_status_line_is_added_and_taken_back(nudge: Nudge, home: Path, text: s
     assert outcome.code == 0 and '"statusLine"' in outcome.out and "hooks and status line in ~/" in outcome.out
     command = f"{shlex.quote(hook_script_path())} statusline"
     assert f'"command": "{command}"' in settings.read_text()
+    assert settings.read_text().count('"refreshInterval": 10') == 1
     for words in (("--statusline", "--yes"), ("--yes",)):
         assert nudge("connect", "claude-code", *words).out == "✔ Claude Code is already connected\n"
     removed = nudge("disconnect", "claude-code")
@@ -628,11 +629,15 @@ def test_a_status_line_is_added_and_taken_back(nudge: Nudge, home: Path, text: s
 
 def test_a_status_line_of_another_installation_is_brought_up_to_date(nudge: Nudge, home: Path) -> None:
     """By any connect; what its user set beside the command stays."""
-    old = '{"statusLine": {"type": "command", "command": "/old/nudge-hook statusline", "padding": 2}}'
+    old = '{"statusLine": {"type": "command", "command": "/old/nudge-hook statusline", "refreshInterval": 2}}'
     settings = _settings(home, old)
     assert nudge("connect", "claude-code", "--yes").code == 0
     found = json.loads(settings.read_text())["statusLine"]
-    assert found == {"type": "command", "command": f"{shlex.quote(hook_script_path())} statusline", "padding": 2}
+    assert found == {
+        "type": "command",
+        "command": f"{shlex.quote(hook_script_path())} statusline",
+        "refreshInterval": 2,
+    }
     assert nudge("disconnect", "claude-code").code == 0 and "statusLine" not in settings.read_text()
 
 
