@@ -3,5 +3,5 @@
 The verbs of a room are in its `cli`, and in what ends in `_cli`. Here are those of no room: `server`, `wiring`
 (connecting clients), `switches` and `man`. `verbs` is the list of all; they share `params` (options), `output` (the
 console), `prompts`, `completion`, `documents` (exports and imports) and
-`result_lines`, which turns results into lines.
+`render` (times, tables, explanations). The `render` of a room turns its results into lines.
 """

@@ -104,6 +104,9 @@ class Styler:
     def paint(self, style: str, text: str) -> str:
         return f"\x1b[{_STYLES[style]}m{text}\x1b[0m" if self.color and text else text
 
+    def bold(self, text: str) -> str:
+        return self.paint("bold", text)
+
     def symbol(self, symbol: str) -> str:
         return symbol if self.unicode else _ASCII[symbol]
 

@@ -20,6 +20,7 @@ from nudge.cli.output import EXIT_INTERRUPTED, EXIT_OK, EXIT_REFUSED, Console, S
 from nudge.cli.params import TIME, option
 from nudge.cli.plain import Invocation
 from nudge.cli.prompts import ask, progress, yes_option
+from nudge.cli.render import table
 from nudge.cli.verbs import HISTORY, SERVER
 from nudge.clients import claude_code, config_files, executable, plan, registry
 from nudge.clients.client import NAME, AgentClient, Home
@@ -260,9 +261,7 @@ def _last_events(invocation: Invocation) -> dict[str, int] | None:
 
 def _client_table(styler: Styler, rows: Sequence[Mapping[str, Any]], *, has_server: bool) -> Iterator[str]:
     heading = ("client", "found", "MCP", "hooks", "last event")
-    for number, cells in enumerate(output.align([heading, *(_client_cells(row, has_server) for row in rows)])):
-        line = "  ".join(cells).rstrip()
-        yield styler.paint("bold", line) if number == 0 else line
+    yield from table(styler, (_client_cells(row, has_server) for row in rows), heading=heading)
     if not all(row["mcp"] or row["plugin"] for row in rows if row["installed"]):
         yield "connect one with: nudge connect CLIENT"
 

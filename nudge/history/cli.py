@@ -7,18 +7,19 @@ from typing import Any
 
 import click
 
-from nudge.cli import completion, output, params, plain, result_lines
+from nudge.cli import completion, output, params, plain
 from nudge.cli.app import verb
 from nudge.cli.output import EXIT_NOT_FOUND, EXIT_OK, Styler, Usage
 from nudge.cli.params import ID, WHOLE, option, project_options, project_params, resolve_project
 from nudge.cli.plain import Invocation
-from nudge.cli.result_lines import empty_note
+from nudge.cli.render import MINUTES, clock_format, empty_note, explanation, local_time, table
 from nudge.cli.verbs import HISTORY
 from nudge.core import context, limits
 from nudge.core.clock import iso
 from nudge.core.errors import NotFound, RemoteError
 from nudge.core.text import escape, format_span
 from nudge.core.visibility import visible_here
+from nudge.history import render
 from nudge.process.client import Client
 
 _type_option = option(
@@ -132,7 +133,7 @@ def search(
     fields = {"query": query, **project_params(project), **params.drop_none(**filters)}
     if explain:
         result = client.call("nudge.search_explain", fields)
-        console.result(result, result_lines.explain_lines(console, result, in_history=True))
+        console.result(result, explanation(console, result, in_history=True))
         console.note(f'nudge: {output.count(len(result["items"]), "result")} for "{escape(query)}"')
         return EXIT_OK
     rows, more = _call_page(client, "nudge.search", fields, limits.DEFAULT_SEARCH_LIMIT, limits.MAX_SEARCH_LIMIT)
@@ -142,7 +143,7 @@ def search(
         console.result([row["id"] for row in rows], (str(row["id"]) for row in rows))
     else:
         lines = (
-            (line for row in rows for line in result_lines.full_observation_lines(console.styler, row))
+            (line for row in rows for line in render.full_observation_lines(console.styler, row))
             if full
             else _found_lines(console.styler, rows)
         )
@@ -159,7 +160,7 @@ def search(
 
 def _found_lines(styler: Styler, rows: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Yield a line for each row; below it the text that was found, where the words are not in the line."""
-    for row, line in zip(rows, result_lines.observation_table(styler, rows), strict=True):
+    for row, line in zip(rows, render.observation_table(styler, rows), strict=True):
         yield line
         if text := row.get("found_text"):
             yield styler.paint("dim", f"      {styler.clip(escape(' '.join(str(text).split())), 6)}")
@@ -189,10 +190,10 @@ def recent(invocation: Invocation, project: str | None, all_projects: bool, limi
         client, "nudge.recent_context", fields, limits.DEFAULT_RECENT_LIMIT, limits.MAX_RECENT_LIMIT
     )
     console = invocation.console
-    console.result(rows, result_lines.observation_table(console.styler, rows, project=chosen, show_projects=True))
+    console.result(rows, render.observation_table(console.styler, rows, project=chosen, show_projects=True))
     if more:
         console.note(more)
-    if not console.as_json and not any(result_lines.is_of_project(row, chosen) for row in rows):
+    if not console.as_json and not any(render.is_of_project(row, chosen) for row in rows):
         nothing = (
             "no commit, failure, edit or prompt is recorded here yet; connect an agent with: nudge connect, or use "
             "--all-repos"
@@ -252,10 +253,10 @@ def history(
     rows = [
         row
         for row in rows
-        if result_lines.is_of_project(row, chosen) and (after or 0) < row["timestamp"] < (before or float("inf"))
+        if render.is_of_project(row, chosen) and (after or 0) < row["timestamp"] < (before or float("inf"))
     ]
     touched = _recent_files(rows)[: limit or _FILES_LISTED]
-    console.result(touched, result_lines.observation_table(console.styler, touched, project=chosen, show_projects=True))
+    console.result(touched, render.observation_table(console.styler, touched, project=chosen, show_projects=True))
     if not touched and not console.as_json:
         console.note("no file was touched here yet; look in all repos with --all-repos")
     return EXIT_OK
@@ -290,22 +291,20 @@ def _file_history(invocation: Invocation, file: str, window: dict[str, Any]) -> 
 
 def _file_history_lines(styler: Styler, result: dict[str, Any]) -> Iterator[str]:
     for session in result["sessions"]:
-        name = styler.paint("bold", result_lines.short_id(session["session_id"]))
-        intent = result_lines.quote_line(session["summary_intent"]) if session.get("summary_intent") else ""
+        name = styler.paint("bold", render.short_id(session["session_id"]))
+        intent = render.quote_line(session["summary_intent"]) if session.get("summary_intent") else ""
         project = escape(str(session.get("project") or "-"))
-        began = result_lines.local_time(session["started_at"], result_lines.MINUTES)
+        began = local_time(session["started_at"], MINUTES)
         yield f"{name}  {began}  {project}  {styler.clip(intent, 40)}".rstrip()
         # The path is the same in every line; what else a touch has is not.
         rows = [
             {**touch, "content": "" if touch["content_preview"] == result["file_path"] else touch["content_preview"]}
             for touch in session["touches"]
         ]
-        for row, line in zip(
-            rows, result_lines.observation_table(styler, rows, clock=result_lines.MINUTES, indent="  "), strict=True
-        ):
+        for row, line in zip(rows, render.observation_table(styler, rows, clock=MINUTES, indent="  "), strict=True):
             yield line
             if row.get("prompt_content"):
-                yield styler.paint("dim", f"      {styler.clip(result_lines.quote_line(row['prompt_content']), 6)}")
+                yield styler.paint("dim", f"      {styler.clip(render.quote_line(row['prompt_content']), 6)}")
 
 
 # sessions, trace
@@ -334,7 +333,7 @@ def sessions(invocation: Invocation, project: str | None, limit: int | None) -> 
         "sessions",
     )
     console = invocation.console
-    console.result(rows, _session_lines(console.styler, rows))
+    console.result(rows, table(console.styler, map(_session_cells, rows), paint={0: console.styler.bold}))
     if more:
         console.note(more)
     if console.as_json:
@@ -348,24 +347,18 @@ def sessions(invocation: Invocation, project: str | None, limit: int | None) -> 
     return EXIT_OK
 
 
-def _session_lines(styler: Styler, rows: list[dict[str, Any]]) -> Iterator[str]:
-    for session_id, *cells, intent in output.align(_session_cells(session) for session in rows):
-        taken = len(session_id) + sum(len(cell) + 2 for cell in cells) + 2
-        yield "  ".join([styler.paint("bold", session_id), *cells, styler.clip(intent, taken)]).rstrip()
-
-
 def _session_cells(session: dict[str, Any]) -> list[str]:
     """Return the cells of a row; the intent comes last, since it may be long."""
     intent = (session.get("summary") or {}).get("intent")
     ended = session.get("ended_at")
     return [
-        result_lines.short_id(session["session_id"]),
-        result_lines.local_time(session["started_at"], result_lines.MINUTES),
+        render.short_id(session["session_id"]),
+        local_time(session["started_at"], MINUTES),
         "open" if ended is None else format_span(ended - session["started_at"]),
         escape(str(session.get("project") or "-")),
         escape(str(session.get("client") or "-")),
         f"{session['observation_count']} obs",
-        result_lines.quote_line(intent) if intent else "",
+        render.quote_line(intent) if intent else "",
     ]
 
 
@@ -393,9 +386,9 @@ def trace(invocation: Invocation, session: str, project: str | None, full: bool,
     client, console = invocation.client(), invocation.console
     fields = {"session_id": find_session(client, session, project), **params.drop_none(**window)}
     result = client.call("nudge.session_trace", {**caller_params(project), **fields})
-    console.result(result, result_lines.trace_lines(console.styler, result, full=full))
+    console.result(result, render.trace_lines(console.styler, result, full=full))
     if result.get("more"):
-        latest = result_lines.latest_in_trace(result)
+        latest = render.latest_in_trace(result)
         console.note(f"there is more: nudge trace {escape(result['session_id'])} --after {iso(latest)}")
     return EXIT_OK
 
@@ -435,11 +428,11 @@ def timeline(invocation: Invocation, anchor: int, before: int | None, after: int
 
 def _timeline_lines(styler: Styler, result: dict[str, Any]) -> Iterator[str]:
     anchor = result["anchor"]
-    project, day = escape(str(anchor.get("project") or "-")), result_lines.local_time(anchor["timestamp"], "%Y-%m-%d")
+    project, day = escape(str(anchor.get("project") or "-")), local_time(anchor["timestamp"], "%Y-%m-%d")
     yield styler.paint("dim", f"session {escape(anchor['session_id'])}, {project}, {day}")
     rows = [*result["before"], anchor, *result["after"]]
-    clock = result_lines.clock_format(row["timestamp"] for row in rows)
-    for position, line in enumerate(result_lines.observation_table(styler, rows, clock=clock)):
+    clock = clock_format(row["timestamp"] for row in rows)
+    for position, line in enumerate(render.observation_table(styler, rows, clock=clock)):
         yield f"{styler.paint('bold', '>') if position == len(result['before']) else ' '} {line}"
 
 
@@ -460,7 +453,7 @@ def show(invocation: Invocation, ids: tuple[int, ...], project: str | None) -> i
     """Prints the whole text of each observation, its session, repo, file and other fields."""
     console = invocation.console
     rows = _fetch(invocation.client(), ids, project)
-    console.result(rows, (line for row in rows for line in result_lines.full_observation_lines(console.styler, row)))
+    console.result(rows, (line for row in rows for line in render.full_observation_lines(console.styler, row)))
     row_ids = {row["id"] for row in rows}
     if missing := [f"#{number}" for number in dict.fromkeys(ids) if number not in row_ids]:
         console.note(f"not found: {', '.join(missing)}")

@@ -21,7 +21,7 @@ from nudge.cli.params import (
     resolve_project,
 )
 from nudge.cli.plain import Invocation
-from nudge.cli.result_lines import age_text, note_name
+from nudge.cli.render import age_text, note_name, table
 from nudge.cli.verbs import NOTES
 from nudge.core import limits
 from nudge.core.errors import NotFound
@@ -290,10 +290,7 @@ def _table(console: Console, entries: Sequence[Mapping[str, Any]]) -> Iterator[s
         )
         for entry in entries
     ]
-    for name, status, *others, goal in output.align(rows):
-        taken = len(name) + len(status) + sum(map(len, others)) + 2 * (len(others) + 2)
-        painted = [styler.paint("bold", name), _status(styler, status), *others]
-        yield "  ".join([*painted, styler.clip(goal, taken)])
+    return table(styler, rows, paint={0: styler.bold, 1: lambda status: _status(styler, status)})
 
 
 def _status(styler: Styler, text: str) -> str:

@@ -11,7 +11,7 @@ from nudge.cli.app import verb
 from nudge.cli.output import EXIT_OK, Styler, Usage
 from nudge.cli.params import option, project_options, project_params, resolve_project
 from nudge.cli.plain import Invocation
-from nudge.cli.result_lines import empty_note
+from nudge.cli.render import empty_note
 from nudge.cli.verbs import TELLING
 from nudge.core.text import escape
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from nudge.cli import completion, output, params, result_lines
+from nudge.cli import completion, output, params
 from nudge.cli.app import verb, verb_group
 from nudge.cli.output import EXIT_OK, EXIT_REFUSED, Console
 from nudge.cli.params import (
@@ -25,10 +25,11 @@ from nudge.cli.params import (
 )
 from nudge.cli.plain import Invocation
 from nudge.cli.prompts import ask, yes_option
-from nudge.cli.result_lines import Note, age_text, note_name, tier_text, title_of
+from nudge.cli.render import age_text, count_lines, note_name, table, title_of
 from nudge.cli.verbs import NOTES
 from nudge.core import limits
 from nudge.core.text import escape, format_size
+from nudge.notes.render import Note, tier_text
 from nudge.settings import config
 
 
@@ -72,9 +73,7 @@ def _forget_lines(console: Console, result: Mapping[str, Any]) -> Iterator[str]:
     """Yield `m12  long  TITLE` for the first notes that match, and how many more there are."""
     styler, named = console.styler, result["memories"]
     rows = [(note_name(note["id"]), note["tier"], title_of(note)) for note in named]
-    for name, tier, title in output.align(rows):
-        line = f"{styler.paint('bold', name)}  {tier_text(styler, tier.rstrip(), len(tier))}"
-        yield f"{line}  {styler.clip(title, len(name) + len(tier) + 4)}"
+    yield from table(styler, rows, paint={0: styler.bold, 1: lambda tier: tier_text(styler, tier)})
     if (more := result["deleted"] - len(named)) > 0:
         yield f"and {more:,} more"
 
@@ -146,7 +145,7 @@ def auto_consolidate(
         )
         for group in result["groups"]
     ]
-    console.result(result, ("  ".join(row) for row in output.align(rows)))
+    console.result(result, table(console.styler, rows))
     if not console.as_json:
         groups = output.count(len(rows), "group")
         if dry_run:
@@ -218,17 +217,10 @@ def archive_list(invocation: Invocation, words: tuple[str, ...], **filters: Any)
 
 def _archive_lines(console: Console, notes: Sequence[Note]) -> Iterator[str]:
     rows = [
-        (
-            note_name(note["id"]),
-            escape(note["archive_reason"]),
-            age_text(note["archived_at"]),
-            title_of(note),
-        )
+        (note_name(note["id"]), escape(note["archive_reason"]), age_text(note["archived_at"]), title_of(note))
         for note in notes
     ]
-    for name, *cells, title in output.align(rows):
-        taken = len(name) + sum(map(len, cells)) + 6
-        yield "  ".join([console.styler.paint("bold", name), *cells, console.styler.clip(title, taken)])
+    return table(console.styler, rows, paint={0: console.styler.bold})
 
 
 @verb(
@@ -289,6 +281,6 @@ def archive_stats(invocation: Invocation) -> int:
     lines = [f"{output.count(result['count'], 'archived note')}, {format_size(result['bytes'])}"]
     if result["count"]:
         lines.append(f"archived from {result['oldest']} to {result['newest']}")
-    lines += result_lines.count_lines([(escape(row["reason"]), row["count"]) for row in result["by_reason"]])
+    lines += count_lines([(escape(row["reason"]), row["count"]) for row in result["by_reason"]])
     console.result(result, lines)
     return EXIT_OK

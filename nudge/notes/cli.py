@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from nudge.cli import app, completion, output, params, plain, result_lines
+from nudge.cli import app, completion, output, params, plain
 from nudge.cli.app import verb, verb_group
 from nudge.cli.output import EXIT_BROKEN_PIPE, EXIT_NOT_FOUND, EXIT_OK, EXIT_REFUSED, Console
 from nudge.cli.params import (
@@ -29,12 +29,13 @@ from nudge.cli.params import (
 )
 from nudge.cli.plain import Invocation
 from nudge.cli.prompts import ask, yes_option
-from nudge.cli.result_lines import note_name, title_of
+from nudge.cli.render import explanation, note_name, table, title_of
 from nudge.cli.verbs import NOTES
 from nudge.core import limits
 from nudge.core.text import escape
 from nudge.core.words import content_words
 from nudge.hints import cli as hints
+from nudge.notes import render
 
 _TITLE_CHARS = 100  # in a title that is made from the first sentence
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[\"'(]?[A-Z0-9])|\n")
@@ -109,7 +110,7 @@ def recall(invocation: Invocation, words: tuple[str, ...], no_touch: bool, limit
         console.show([console.styler.paint("bold", "hints"), *hints.hit_lines(console.styler, hits)])
     if result["memories"]:
         heading = [console.styler.paint("bold", "notes")] if hits else []
-        console.show([*heading, *result_lines.note_list(console, result["memories"])])
+        console.show([*heading, *render.note_list(console, result["memories"])])
     _note_archived(console, result)
     if not hits and not result["memories"]:
         console.note(
@@ -167,7 +168,7 @@ def explain(invocation: Invocation, what: tuple[str, ...], project: str | None, 
     fields = {**_explain_fields(what), **params.drop_none(project=project, limit=limit)}
     result = invocation.call("nudge.memory_explain", {**fields, "include_pack_context": pack})
     console = invocation.console
-    console.result(result, result_lines.explain_lines(console, result))
+    console.result(result, explanation(console, result))
     if not console.as_json:
         for error in result["errors"]:
             console.note(f"nudge explain: {escape(error['message'])}")
@@ -232,7 +233,7 @@ def store(invocation: Invocation, content: str, **fields: Any) -> int:
 
 def _store(invocation: Invocation, **fields: Any) -> int:
     result = invocation.call("nudge.memory_store", note_fields(**fields))
-    invocation.console.result(result, result_lines.stored_note_lines(invocation.console, result))
+    invocation.console.result(result, render.stored_note_lines(invocation.console, result))
     return EXIT_OK
 
 
@@ -300,12 +301,12 @@ def list_notes(invocation: Invocation, **filters: Any) -> int:
 def _show_list(
     console: Console,
     result: dict[str, Any],
-    rows: list[result_lines.Note],
+    rows: list[render.Note],
     *,
     more: str = "not all of them fit into one answer: narrow it down",
     none: str = _NO_MATCH,
 ) -> None:
-    console.result(result, result_lines.note_list(console, rows))
+    console.result(result, render.note_list(console, rows))
     if console.as_json:
         return
     if result.get("more"):
@@ -328,9 +329,7 @@ def _show_list(
 def get(invocation: Invocation, note_id: int, namespace: str | None) -> int:
     """Prints the text, all fields and the links to other notes."""
     result = invocation.call("nudge.memory_get", {"id": note_id, **note_fields(namespace)})
-    invocation.console.result(
-        result, result_lines.full_note_lines(invocation.console, result["memory"], result["links"])
-    )
+    invocation.console.result(result, render.full_note_lines(invocation.console, result["memory"], result["links"]))
     return EXIT_OK
 
 
@@ -354,7 +353,7 @@ def update(invocation: Invocation, note_id: int, content: str | None, **fields: 
     console, name = invocation.console, note_name(note_id)
     done = f"updated {', '.join(sorted(changes))} of {name}" if changes else f"{name} is unchanged: no field was given"
     lines = [console.styler.done(done)]
-    console.result(result, [*lines, *result_lines.full_note_lines(console, result["memory"])])
+    console.result(result, [*lines, *render.full_note_lines(console, result["memory"])])
     return EXIT_OK
 
 
@@ -509,7 +508,7 @@ def stats(invocation: Invocation) -> int:
     """Also prints how many notes expire within a day, the number of links and archived notes, and the size of the
     database."""
     result = invocation.call("nudge.memory_stats", {})
-    invocation.console.result(result, result_lines.note_stats_lines(invocation.console, result))
+    invocation.console.result(result, render.note_stats_lines(invocation.console, result))
     return EXIT_OK
 
 
@@ -525,7 +524,7 @@ def repos(invocation: Invocation) -> int:
     """Prints the full name of each repo, or the other name that its notes were stored with."""
     console, result = invocation.console, invocation.call("nudge.memory_namespaces", {})
     rows = [(escape(row["namespace"]), output.count(row["count"], "note")) for row in result["namespaces"]]
-    console.result(result, ("  ".join(row) for row in output.align(rows)))
+    console.result(result, table(console.styler, rows))
     if not rows and not console.as_json:
         console.note("there are no notes yet; store one with: nudge remember TEXT")
     return EXIT_OK

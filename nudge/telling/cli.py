@@ -10,13 +10,13 @@ from typing import Any
 
 import click
 
-from nudge.cli import completion, output, params, plain, result_lines
+from nudge.cli import completion, output, params, plain
 from nudge.cli.app import verb
 from nudge.cli.output import EXIT_OK, Console, Styler
 from nudge.cli.params import option, project_options, project_params, resolve_project
 from nudge.cli.plain import Invocation
 from nudge.cli.prompts import progress
-from nudge.cli.result_lines import empty_note
+from nudge.cli.render import empty_note, explanation, table, time_ago
 from nudge.cli.verbs import TELLING
 from nudge.core import limits, paths
 from nudge.core.context import project_name, resolve
@@ -84,7 +84,7 @@ def _inject_lines(console: Console, result: dict[str, Any]) -> Iterator[str]:
     yield from map(escape, result["text"].splitlines())
     if result["items"]:
         yield ""
-        yield from result_lines.explain_lines(console, {"items": result["items"], "metadata": {"query": None}})
+        yield from explanation(console, {"items": result["items"], "metadata": {"query": None}})
 
 
 # told
@@ -147,9 +147,9 @@ _UNUSED = {"before": "not used: done before it was told", "repeated": "not used:
 def _told_lines(styler: Styler, lines: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Yield two lines for each line that was told: when, why and whether it was used; then its text."""
     for line in lines:
-        used = f"used {result_lines.time_ago(line['used_at'])}" if line["used_at"] else "not used"
+        used = f"used {time_ago(line['used_at'])}" if line["used_at"] else "not used"
         state = "not told (shadow)" if line["is_shadow"] else _UNUSED.get(line["unused"], used)
-        head = f"{line['id']}  {result_lines.time_ago(line['timestamp'])}  on {line['moment']}  {state}  {line['name']}"
+        head = f"{line['id']}  {time_ago(line['timestamp'])}  on {line['moment']}  {state}  {line['name']}"
         yield styler.paint("dim", escape(f"{head}: {line['reason']}"))
         yield f"  {escape(line['text'])}"
 
@@ -338,9 +338,7 @@ def _replay_lines(console: Console, result: dict[str, Any]) -> Iterator[str]:
     if not console.is_terminal:
         yield from ("  ".join((*row[:-2], f"{row[-2]} -> {row[-1]}")) for row in rows)
         return
-    for number, cells in enumerate(output.align([_REPLAY_HEADING, *rows]) if rows else ()):
-        line = styler.clip("  ".join(cells).rstrip(), 0)
-        yield styler.paint("bold", line) if number == 0 else line
+    yield from table(styler, rows, heading=_REPLAY_HEADING if rows else ())
 
 
 def _replay_row(line: dict[str, Any]) -> tuple[str, ...]:

@@ -2,8 +2,8 @@
 and renders, an operation validates and decides, the pure modules of a room compute, a store keeps rows.
 
 In a room, `ops` (and what ends in `_ops`) has its operations and is the only one that sees storage and the application;
-`store` is seen by the room and by operations; `cli` (and what ends in `_cli`) has its verbs; everything else is
-pure."""
+`store` is seen by the room and by operations; `cli` (and what ends in `_cli`) has its verbs, `render` what
+they print; everything else is pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ROOMS = frozenset(("hints", "history", "journal", "learning", "notes", "telling"
 LEAF, APP, OPS, STORE, VERBS, CLIENT_SIDE = "leaf", "app", "ops", "store", "verbs", "client side"
 LEAVES = frozenset((LEAF, "security", "settings"))
 """Every module may import these; they import nothing but each other."""
-ROLES = {"ops": OPS, "store": STORE, "cli": VERBS}
+ROLES = {"ops": OPS, "store": STORE, "cli": VERBS, "render": VERBS}
 ENDINGS = {"_ops": OPS, "_cli": VERBS}
 NAMED = {
     **dict.fromkeys(("nudge.core.app", "nudge.core.call", "nudge.core.aliases"), APP),

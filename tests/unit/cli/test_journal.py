@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from nudge.cli import result_lines
+from nudge.cli import render
 from nudge.core.errors import Conflict, NotFound
 from nudge.journal import attempts
 from nudge.journal import cli as journal
@@ -66,7 +66,7 @@ CALIBRATION = {
 @pytest.fixture(autouse=True)
 def at_the_moment(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ages are counted from here, however long the tests take."""
-    monkeypatch.setattr(result_lines, "time", SimpleNamespace(time=MOMENT.timestamp))
+    monkeypatch.setattr(render, "time", SimpleNamespace(time=MOMENT.timestamp))
 
 
 @pytest.fixture(autouse=True)
