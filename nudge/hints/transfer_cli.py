@@ -17,7 +17,7 @@ from nudge.cli.plain import Invocation
 from nudge.cli.prompts import ask, can_ask, progress, yes_option
 from nudge.cli.verbs import HINTS
 from nudge.core import paths
-from nudge.core.errors import NotFound
+from nudge.core.errors import Invalid, NotFound
 from nudge.core.text import escape
 
 
@@ -143,7 +143,9 @@ def _previous_session() -> Source:
 
 
 def _parse_payload(document: Any) -> dict[str, Any]:
-    """Return the payload in a document, also when `export --json` wrapped it."""
+    """Return the payload in a document, also when `export --json` wrapped it. Raises Invalid for notes."""
+    if isinstance(document, dict) and "memories" in document and "components" not in document:
+        raise Invalid("the file has notes; read it with: nudge note import")
     is_wrapped = isinstance(document, dict) and "payload" in document and "components" not in document
     return {"payload": document["payload"] if is_wrapped else document}
 

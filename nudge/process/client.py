@@ -369,33 +369,41 @@ class Client:
 
         if not start and os.path.lexists(self._directory):
             paths.check_private_dir(self._directory)  # probing the lock would create a file there
+        started: list[Endpoint] = []
         connection = spawn.ensure_primary(
             self._directory,
             start=start,
             port=self._port,
             for_new=config.for_new_session(self._environ, of_command=True) if start else None,
             wait_for_upgrade=True,
-            on_started=self._report_settings,
+            on_started=started.append,
         )
+        if started:
+            self._report_settings(started[0], "started a server, which goes by the settings of its session")
+        elif start and "NUDGE_DB" in self._environ:  # what is stored goes elsewhere than the caller says
+            self._report_settings(connection.endpoint, "the running server has another database", only="NUDGE_DB=")
         connection.queue_hello("cli")
         if self._port is not None and self._port != (port := connection.endpoint.port):
             connection.close()
             raise WrongPort(f"port {self._port} is not where the running Nudge server listens ({port}); leave out -p")
         return connection
 
-    def _report_settings(self, started: Endpoint) -> None:
-        """Print to stderr which settings of this command's environment the server that it started does not use."""
+    def _report_settings(self, server: Endpoint, what: str, *, only: str = "") -> None:
+        """Print to stderr which settings of this command's environment the server does not use."""
         from nudge.core import streams
         from nudge.settings import config
 
         try:
-            differences = config.differences(self._environ, port=started.port)
+            differences = [
+                line for line in config.differences(self._environ, port=server.port) if line.startswith(only)
+            ]
         except NudgeError:  # a value that does not parse: the command that uses it reports it
             return
         if differences:
+            them = "it" if only else "them"
             streams.note(
-                f"nudge: started a server, which goes by the settings of its session. Not taken: "
-                f"{', '.join(differences)}. To apply them: nudge stop, then nudge serve --daemon"
+                f"nudge: {what}. Not taken: {', '.join(differences)}. To apply {them}: nudge stop, then nudge serve "
+                "--daemon"
             )
 
 

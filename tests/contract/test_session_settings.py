@@ -199,13 +199,17 @@ def test_the_environment_of_a_command(machine: Machine) -> None:
 
 
 def test_the_environment_of_a_command_in_a_session_that_lives(machine: Machine) -> None:
-    """Its server has ended, and the command starts the next one: what is stored wins, and the command says so once."""
+    """Its server has ended, and the command starts the next one: what is stored wins, and the command says so once; for
+    the database, where notes go, each command says it."""
     machine.http_only("--max-hints", "7")
     machine.json("set", "c", "one", "v", "--global")
     stop(machine)
     started = machine.cli("ls", NUDGE_MAX_HINTS="9", NUDGE_DB="/nowhere/x.db")
     assert "Not taken: NUDGE_MAX_HINTS=9 (the server has 7), NUDGE_DB=/nowhere/x.db" in started.stderr
     assert machine.cli("ls", NUDGE_MAX_HINTS="9").stderr == ""
+    elsewhere = machine.cli("remember", "x", NUDGE_MAX_HINTS="9", NUDGE_DB="/nowhere/x.db")
+    assert elsewhere.returncode == 0 and "NUDGE_MAX_HINTS" not in elsewhere.stderr
+    assert "the running server has another database. Not taken: NUDGE_DB=/nowhere/x.db" in elsewhere.stderr
     assert settings(machine) == {"max_hints": "7"} and machine.json("status")["hints"] == 1
 
 

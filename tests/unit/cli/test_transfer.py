@@ -365,6 +365,13 @@ def test_notes_what_is_no_export_is_refused_here(nudge: Nudge, server: Server, s
     assert outcome.code == 3 and "nudge note export" in outcome.err and server.calls == []
 
 
+def test_an_import_of_notes_as_hints_names_its_command(nudge: Nudge, server: Server, somewhere: Path) -> None:
+    """The output of `nudge note export` is refused with the command that reads it."""
+    (somewhere / "x.json").write_text(json.dumps(NOTES_DOCUMENT))
+    outcome = nudge("import", "x.json")
+    assert outcome.code == 3 and "nudge note import" in outcome.err and server.calls == []
+
+
 def test_notes_an_export_of_hints_names_its_command(nudge: Nudge, server: Server, somewhere: Path) -> None:
     """The output of `nudge export` is refused with the command that reads it."""
     (somewhere / "x.json").write_text('{"components": {}}')
