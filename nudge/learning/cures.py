@@ -313,7 +313,8 @@ def _directory(attempt: Attempt) -> Cure | None:
         return None
     here = posixpath.normpath(posixpath.join(outcome.place or ".", failed.directory))
     there = posixpath.normpath(posixpath.join(success.place or ".", _below(worked.directory, outcome.root)))
-    moved = next((step for step in reversed(attempt.steps) if step.call.tool == "cd"), None)
+    alone = (step for step in reversed(attempt.steps) if len(step.outcome.calls) == 1)
+    moved = next((step for step in alone if step.call.tool == "cd"), None)
     if there == here and moved is not None and not worked.directory and moved.call.command.arguments:
         # the client reports the directory of the session, not that of its shell
         there = posixpath.normpath(posixpath.join(here, _below(moved.call.command.arguments[0], outcome.root)))
@@ -369,6 +370,8 @@ def _option(attempt: Attempt) -> Cure | None:
     if time := _more_time(attempt):
         return _command_cure(attempt, FLAG, _subject(failed), worked.command.head_length, time)
     removed, inserted = differences(failed, worked)
+    if any(is_misspelling(old.lstrip("-"), new.lstrip("-")) for old in removed for _, new in inserted):
+        return None
     is_check = attempt.job(failed) in CHECKS
     options = [
         at
@@ -426,7 +429,7 @@ def _may_cure(words: Sequence[str], failure: Failure, *, is_check: bool) -> bool
     """Whether the first of these words, an option, is more than a choice of what is done or of what is an error, or a
     wait for what is not up yet.
     `-n` and `--filter` mean more to programs that check nothing, and with a number: in how many processes."""
-    word, is_number = words[0], any(map(str.isdigit, words[1:2]))
+    word, is_number = words[0], words[1:2] != () and words[1].isdigit()
     name = word.partition("=")[0]
     if name in EDITING or (
         is_check and name in SELECTING and not is_number and failure.family in ("", "timeout", "resources")
@@ -527,7 +530,7 @@ def _runner(attempt: Attempt) -> Cure | None:
     failed, worked = attempt.call, attempt.worked
     if not attempt.family.takes_runner and not names_command(attempt.outcome.printed, worked.words[:2]):
         return None
-    if failed.tool == worked.tool and failed.subcommand == worked.subcommand:
+    if failed.tool == worked.tool and (failed.subcommand == worked.subcommand or _is_option_value(worked)):
         return None
     is_job = same_job(attempt.job(failed), attempt.job(worked))
     if not is_job and not (has_same_targets(failed, worked) and not attempt.job(worked)):
@@ -540,6 +543,12 @@ def _runner(attempt: Attempt) -> Cure | None:
     is_named = failed.subcommand != "" and failed.subcommand in worked.words[1:]
     end = max(end, worked.words.index(failed.subcommand) + 1 if is_named else 0)
     return _command_cure(attempt, RUNNER, _subject(failed), end, worked.words[:2], keeps=is_named)
+
+
+def _is_option_value(call: Call) -> bool:
+    """Whether what may be a subcommand may as well be the value of the option before it: `shellcheck -e SC2086`."""
+    before, last = call.words[max(call.head_length - 2, 0)], call.words[call.head_length - 1]
+    return before.startswith("-") and "(" not in last
 
 
 # Making a cure

@@ -508,7 +508,7 @@ FAMILIES: tuple[Family, ...] = (
             r"['\"`](?P<n>"
             + _FILE_PATH
             + r")['\"`]:? (?i:FileNotFound|No such file|does not exist|not found|is missing|doesn't exist)",
-            r"['\"`](?P<n>[\w-]+\.\w+)['\"`] (?i:does not exist|doesn't exist)",
+            r"['\"`](?P<n>[\w-]+\.\w+)['\"`]:? (?i:does not exist|doesn't exist|No such file)",
             r"FileNotFoundError: [^\n]*'(?P<n>[^']+)'|Error: ENOENT[^\n]*'(?P<m>[^']+)'",
             r"(?i:Source \"(?P<n>" + _FILE_PATH + r")\" not found)",
         ),
@@ -528,7 +528,8 @@ CHANCE_SIGNS = (
     r"|:timeout\})",
     r"(?i:acquiring the (?:\w+ )?lock|could not get lock|is (?:currently )?locked by|held by (?:process|another)"
     r"|another (?:\w+ ){0,3}(?:is|process) (?:already )?(?:running|in progress)|waiting for (?:another|file lock))",
-    r"429 Too Many|rate limit|early EOF|RPC failed|unexpected disconnect|Could not resolve host|socket hang up",
+    r"429 Too Many|rate limit|early EOF|RPC failed|unexpected disconnect|Could not resolve host|socket hang up"
+    r"|curl: \((?:6|18|28|35|52|56)\)|Operation timed out|CONNECTION FAILED for url",
 )
 """Signs of a network that failed and may work the next time; a family above counts more."""
 
