@@ -13,7 +13,9 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -318,6 +320,34 @@ def test_a_migration_is_whole_or_not_at_all(
     assert database.reason is not None
     assert run(database.read(migrations.read_version)) == 1
     assert run(database.read(lambda c: [row[0] for row in c.execute("SELECT name FROM sqlite_master")])) == ["events"]
+
+
+def test_live_notes_that_are_kept_for_good_now_no_longer_expire(path: str, opened: Callable[[], Database]) -> None:
+    """Decisions and their like had the tier `mid` by default. Those that have expired stay expired; other kinds and
+    other tiers stay as they are."""
+    before = migrations.MIGRATIONS.index(migrations._KEPT_KINDS)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    later, earlier = time.time() + 1_000, time.time() - 1_000
+    rows = [
+        ("decision", "mid", later),
+        ("lesson", "mid", later),
+        ("decision", "mid", earlier),
+        ("decision", "short", later),
+        ("note", "mid", later),
+        ("change", "mid", later),
+        ("session_summary", "mid", later),
+    ]
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        migrations.migrate(connection, migrations.MIGRATIONS[:before])
+        for number, (kind, tier, expires_at) in enumerate(rows):
+            connection.execute(
+                "INSERT INTO notes (uid, tier, namespace, kind, title, content, tags, priority, confidence, source,"
+                " created_at, updated_at, expires_at, metadata, origin)"
+                " VALUES (?, ?, 'global', ?, ?, 'x', '[]', 5, 1, 'cli', 1, 1, ?, '{}', '{}')",
+                (f"{number:024x}", tier, kind, f"title {number}", expires_at),
+            )
+    kept = run(opened().read(lambda c: c.execute("SELECT kind, tier, expires_at FROM notes ORDER BY uid").fetchall()))
+    assert kept == [("decision", "long", None), ("lesson", "long", None), *rows[2:]]
 
 
 def test_a_new_database_needs_no_backup(opened: Callable[[], Database], path: str) -> None:
