@@ -282,6 +282,15 @@ def test_make_targets() -> None:
     assert set(named) <= targets
 
 
+@pytest.mark.parametrize("path", ["docs/architecture.md", "CONTRIBUTING.md", "tests/README.md"])
+def test_what_developers_read_names_what_exists(path: str) -> None:
+    """Every file and directory that these pages name as code, and every link."""
+    page = readme.Page.read(ROOT / path)
+    named = {span for span in page.code() if re.fullmatch(r"(?:nudge|tests|docs)/[\w./-]+", span)}
+    assert named and not {name for name in named if "NAME" not in name and not (ROOT / name).exists()}
+    assert not [target for target in page.links() if not (ROOT / target.partition("#")[0]).exists()]
+
+
 def test_packages() -> None:
     """The table of packages has every package, and only those."""
     packages = {path.parent.relative_to(ROOT).as_posix() for path in (ROOT / "nudge").glob("*/__init__.py")}
