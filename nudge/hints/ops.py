@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import posixpath
-from collections.abc import Awaitable
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -22,7 +21,7 @@ from nudge.hints.model import Hint
 from nudge.hints.reconcile import GUESS_CONFIDENCE, SCANNED_BY, is_guess
 from nudge.hints.scope import default_scope
 from nudge.hints.search import HintFilter
-from nudge.learning.hints_ops import credit_fact, learned_here, refused_error
+from nudge.learning.hints_ops import credit_fact, learned_here, not_deletable, refused_error
 
 _SCAN_CONFIDENCE = 0.4  # hints that a user or an agent sets count for more
 _META = (
@@ -192,14 +191,6 @@ async def _mark_stale(hits: list[dict[str, Any]], context: Context, call: Call) 
     return marked
 
 
-async def _or_previous(app: App, answer: Awaitable[Any]) -> Any:
-    """Add to a NotFound how to import the hints of the previous session, when there are any."""
-    try:
-        return await answer
-    except NotFound as error:
-        raise await _with_previous_offer(app, error) from None
-
-
 async def _with_previous_offer(app: App, error: NotFound) -> NotFound:
     """The error with how to import the hints of the previous session, when there are any. A hint that exists, but not
     for here, is not one of those: the reasons say more."""
@@ -363,13 +354,7 @@ async def _with_previous_note(app: App, result: dict[str, Any]) -> dict[str, Any
 )
 async def bump(app: App, params: Bump, call: Call) -> Any:
     """Credit a hint or, where there is none, what was learned for the job."""
-    try:
-        return await app.once(call, lambda: _bump(app, params, call))
-    except NotFound as error:
-        learned = await learned_here(app, call.context) if params.scope is None else None
-        if learned is not None and (answer := learned.creditable(params.component, params.key)):
-            return await credit_fact(app, learned, answer, params.component, params.delta, call)
-        raise await _with_previous_offer(app, refused_error(error, learned, params.component, params.key)) from None
+    return await app.once(call, lambda: _bump(app, params, call))
 
 
 async def _bump(app: App, params: Bump, call: Call) -> Any:
@@ -385,7 +370,13 @@ async def _bump(app: App, params: Bump, call: Call) -> Any:
         only_here=params.context is not None,
         visible=visible_hints(app, call),
     )
-    decision = await app.in_slices(steps)
+    try:
+        decision = await app.in_slices(steps)
+    except NotFound as error:
+        learned = await learned_here(app, call.context) if params.scope is None else None
+        if learned is not None and (answer := learned.creditable(params.component, params.key)):
+            return await credit_fact(app, learned, answer, params.component, params.delta, call)
+        raise await _with_previous_offer(app, refused_error(error, learned, params.component, params.key)) from None
     return app.commit(decision, call)
 
 
@@ -400,7 +391,11 @@ async def _bump(app: App, params: Bump, call: Call) -> Any:
     summary="Hints: delete component/key: all variants, or the one with the given scope.",
 )
 async def delete_hint(app: App, params: DeleteHint, call: Call) -> Any:
-    return await _or_previous(app, app.once(call, lambda: _delete(app, params, call)))
+    try:
+        return await app.once(call, lambda: _delete(app, params, call))
+    except NotFound as error:
+        learned = await learned_here(app, call.context)
+        raise await _with_previous_offer(app, not_deletable(error, learned, params.component, params.key)) from None
 
 
 async def _delete(app: App, params: DeleteHint, call: Call) -> Any:

@@ -63,7 +63,8 @@ class LearnedHints:
 
     def creditable(self, component: str, key: str) -> JobAnswer | None:
         """What was learned for a job, also where it is not the answer."""
-        return self.answer(component, key) or next(iter(self.refused(component, key)), None)
+        refused = (one for one in self.refused(component, key) if not one.is_step)
+        return self.answer(component, key) or next(refused, None)
 
     def corrects(self, component: str, key: str, guess: dict[str, Any]) -> bool:
         """Whether what worked is the tool of a guess in another form: a guess of `mypy` says nothing about `ruff`."""
@@ -113,7 +114,7 @@ class LearnedHints:
 
     def rows(self) -> list[dict[str, Any]]:
         """All answers and what is none, each with the reason, in the form of `list_components`."""
-        refused = [one for ones in self._refused.values() for one in ones[:1]]
+        refused = [ones[0] for ones in self._refused.values() if not ones[0].is_step]
         return [
             {
                 "component": self.component,
@@ -232,6 +233,15 @@ async def credit_fact(
     return stored
 
 
+def not_deletable(error: NotFound, learned: LearnedHints | None, component: str, key: str) -> NotFound:
+    """The error for the deletion of what is no hint; of a fact, with how to forget it."""
+    answer = learned.creditable(component, key) if learned is not None else None
+    if answer is None:
+        return error
+    forget = f"to forget it: nudge facts --forget {shlex.quote(answer.fact.subject)}"
+    return NotFound(f"{component}/{key} is no hint but a fact; {forget}", **error.data)
+
+
 def refused_error(error: NotFound, learned: LearnedHints | None, component: str, key: str) -> NotFound:
     """The error for a hint that does not exist, with what was learned and why that is not the answer here."""
     if learned is None:
@@ -242,7 +252,8 @@ def refused_error(error: NotFound, learned: LearnedHints | None, component: str,
             return NotFound(error.message, **{**error.data, "why_not": [*error.data["why_not"], *rows]})
         message = f"{component}/{key} has no hint, and the fact about it does not apply here"
         return NotFound(message, **{**error.data, "why_not": rows})
-    if learned.answer(learned.component, key) and not error.data.get("near") and not error.data.get("why_not"):
+    says_more = error.data.get("near") or error.data.get("why_not") or learned.answer(component, key)
+    if learned.answer(learned.component, key) and not says_more:
         name = f"{learned.component}/{key}"
         return NotFound(f"{error.message} (did you mean {name}?)", **{**error.data, "near": [name]})
     return error

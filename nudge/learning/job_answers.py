@@ -16,7 +16,7 @@ from nudge.learning.fact import INVOCATIONS, FailingCommands, is_usable, job_of_
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterator, Sequence
 
     from nudge.learning.fact import Fact
 
@@ -37,9 +37,14 @@ class JobAnswer:
     refusal: str = ""
     """Why it is not the answer here; empty for the answer."""
 
+    @property
+    def is_step(self) -> bool:
+        """Whether the command prepares the job, and does not do it."""
+        return self.fact.cure.kind == STEP
+
 
 def answers_for_jobs(
-    facts: Iterable[Fact],
+    facts: Sequence[Fact],
     cwd: str | None,
     branch: str | None,
     now: float,
@@ -47,7 +52,8 @@ def answers_for_jobs(
     as_usual: Callable[[Fact], Fact] = lambda fact: fact,
 ) -> list[JobAnswer]:
     """Return what was learned for each job: the answer first, if there is one, then what is better supported and does
-    not count here, with the reason. Among several the one that worked most often is the answer, then the latest.
+    not count here, with the reason, and the steps that helped. Among several the one that worked most often is the
+    answer, then the latest.
     `as_usual` returns a fact with the invocation that most sessions run."""
     candidates = [replace(fact, support=dict(fact.support)) for fact in facts if _does_a_job(fact)]
     candidates.sort(key=lambda fact: (fact.successes - fact.failures, fact.timestamp), reverse=True)
@@ -60,12 +66,19 @@ def answers_for_jobs(
         answers.append(JobAnswer(job, usual.answer.removesuffix(CUT_OFF), fact, refusal))
         if not refusal:
             answered.add(job)
-    return sorted(answers, key=lambda answer: bool(answer.refusal))
+    return [*sorted(answers, key=lambda answer: bool(answer.refusal)), *_steps(facts, branch, is_banned)]
 
 
-def steps_for_job(facts: Iterable[Fact], job: str) -> list[Fact]:
-    """Return what helped when it ran before a job that failed."""
-    return [fact for fact in facts if fact.cure.kind == STEP and fact.cure.job == job and fact.is_confirmed]
+def _steps(facts: Sequence[Fact], branch: str | None, is_banned: Callable[[Fact], bool]) -> Iterator[JobAnswer]:
+    """Yield what helped when it ran before a job that failed: that is no answer, but worth knowing where there is
+    none."""
+    for fact in facts:
+        if fact.cure.kind != STEP or not fact.cure.job or not fact.is_confirmed:
+            continue
+        if (shown := quote_command(fact.answer)) and fact.is_of_branch(branch) and not is_banned(fact):
+            command = fact.answer.removesuffix(CUT_OFF)
+            copy = replace(fact, support=dict(fact.support))
+            yield JobAnswer(fact.cure.job, command, copy, f"what helped runs before it: {shown}")
 
 
 def _does_a_job(fact: Fact) -> bool:

@@ -10,21 +10,17 @@ session and when a reminder is due.
 
 from __future__ import annotations
 
-import asyncio
 import sqlite3
-from collections.abc import Awaitable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from nudge.core import limits
 from nudge.core.app import App
 from nudge.core.call import Call
 from nudge.core.clock import boot_seconds
-from nudge.core.context import Context, project_of
+from nudge.core.context import Context
 from nudge.core.errors import NudgeError
-from nudge.hints.freshness import mark_stale
 from nudge.history import queries as views
 from nudge.history.redact import PRIVATE
 from nudge.journal import store as journal
@@ -32,19 +28,16 @@ from nudge.journal.attempts import CONFIRMED, FALSIFIED, Attempt, ObservedOutcom
 from nudge.journal.ops import count_action
 from nudge.journal.predictions import judge
 from nudge.learning import observer
-from nudge.learning.availability import can_run
 from nudge.learning.credit_ops import credit_commands, credit_hints, exit_code_of
 from nudge.learning.facts import Changes, Facts
-from nudge.learning.unanswered import Unanswered
 from nudge.notes.ops import lifetimes_of
 from nudge.storage.database import Database
 from nudge.telling import edits, ledger
 from nudge.telling.attempt import outcome_line, reminder_line
-from nudge.telling.failure import hint_answer, manifest_answer
+from nudge.telling.failure_ops import find_other_way
 from nudge.telling.file_notes import files_of, lines_for_files
 from nudge.telling.ledger import HEADER, BannedLine, Ledger, Line
 from nudge.telling.prompt_notes import fitting_lines, lines_about
-from nudge.telling.start_rows import hint_rows
 
 _SILENT, _AUTO = "0", "auto"  # values of the setting `journal`
 _MARGIN = 0.01  # seconds that an answer needs to reach the hook
@@ -66,7 +59,7 @@ async def answer(
     edited = app.edits.observe(event, app.now())
     _load_edits_once(app, database)
     if unanswered is not None and not _is_late(call):
-        line = await _other_way(app, event, unanswered, context, call)
+        line = await find_other_way(app, event, unanswered, context, call)
     failure = await tell(app, database, event, ledger.FAILURE, [line] if line is not None else [], call)
     app.in_background(_settle(app, database, session, [event]))
     if failure is not None:
@@ -217,55 +210,6 @@ async def _settle(
     for event in events:
         if settled := app_ledger.settle(session, event, is_late=are_late):
             await database.write(partial(ledger.settle, settled=settled, timestamp=app.now()))
-
-
-# A failure that nothing was learned about
-
-
-async def _other_way(
-    app: App, event: Mapping[str, Any], unanswered: Unanswered, context: Context, call: Call
-) -> Line | None:
-    """The line about another way to do a job that failed: the hint of the repo, else its manifest if the program is
-    missing."""
-    line = await _hint_for(app, unanswered, context)
-    if line is None and unanswered.is_missing and unanswered.cwd is not None:
-        line = await _in_time(asyncio.to_thread(_from_manifest, unanswered), call)
-    all_facts = app.facts
-    if line is None or all_facts is None:
-        return None
-    claim = partial(all_facts.claim, str(event["session_id"]), line.name, unanswered)
-    return line if await app.in_learning_thread(claim) else None
-
-
-async def _hint_for(app: App, unanswered: Unanswered, context: Context) -> Line | None:
-    store, project = app.session.store, project_of(context.repo, context.cwd)
-    steps = store.query(app.now(), keys=[unanswered.job], context=context, limit=limits.ANSWERING_HINTS)
-    hits = store.drop_unproven((await app.in_slices(steps))["hints"], project)
-    if not hits:
-        return None
-    rows = hint_rows(await asyncio.to_thread(mark_stale, hits, unanswered.cwd))
-    return hint_answer(unanswered, rows, project or "")
-
-
-def _from_manifest(unanswered: Unanswered) -> Line | None:
-    from nudge.manifests import commands_of_directory, recipe_of  # late: PRIMARY does not need it to start
-
-    directory = Path(unanswered.cwd or "")
-    if not directory.is_dir():
-        return None
-    for command in commands_of_directory(directory):
-        if command.key == unanswered.job and can_run(command.cmd, str(directory)):
-            recipe = recipe_of(directory, command)
-            return manifest_answer(unanswered, command.cmd, command.reason, recipe.text, is_plain=recipe.is_plain)
-    return None
-
-
-async def _in_time(work: Awaitable[Line | None], call: Call) -> Line | None:
-    """The result of work that must end before the hook stops to wait; None when it takes longer."""
-    remaining = 0.0 if call.deadline is None else call.deadline - boot_seconds() - 2 * _MARGIN
-    with suppress(TimeoutError):
-        return await asyncio.wait_for(work, max(remaining, 0.0))
-    return None
 
 
 # A prompt, a file

@@ -156,6 +156,32 @@ def test_bump_credits_the_fact(machine: Machine) -> None:
     assert machine.json("export", cwd=repo)["payload"]["components"] == {}
 
 
+def test_a_step_that_helped_is_named_where_nothing_does_the_job(machine: Machine) -> None:
+    """It is no answer: it runs before the job. `ls` does not list it under the job."""
+    machine.prepared_server()
+    repo = clone(machine.base / "shop")
+    refused = "Exit code 1\npsycopg.OperationalError: connection to server at localhost failed: Connection refused"
+    ran(machine, repo, "one", "pytest tests/db", refused)
+    ran(machine, repo, "one", "docker compose up -d db")
+    ran(machine, repo, "one", "pytest tests/db")
+    done = machine.cli("get", "shop", "test", cwd=repo)
+    assert done.returncode == 1
+    assert 'fact "pytest": it failed (exit code 1, #1), and this worked (exit code 0, #3)' in done.stderr
+    assert 'what helped runs before it: "docker compose up -d db"' in done.stderr
+    assert "learned" not in machine.json("ls", cwd=repo)
+    assert machine.cli("bump", "shop", "test", cwd=repo).returncode == 1
+
+
+def test_a_fact_is_forgotten_not_deleted(machine: Machine) -> None:
+    """`delete` says how."""
+    repo = learned_shop(machine)
+    done = machine.cli("delete", "shop", "test", cwd=repo)
+    assert done.returncode == 1
+    assert "shop/test is no hint but a fact; to forget it: nudge facts --forget pytest" in done.stderr
+    assert machine.cli("facts", "--forget", "pytest", cwd=repo).returncode == 0
+    assert machine.cli("get", "shop", "test", cwd=repo).returncode == 1
+
+
 def test_what_a_person_bans_answers_nowhere(machine: Machine) -> None:
     """One ban covers the hook's answer and `get_hint`; it is lifted for both."""
     repo = learned_shop(machine)
