@@ -29,6 +29,15 @@ _SUFFIXES = (
 )
 _PATH = re.compile(rf"(?<![\w:/.@~$-])(?:\./)?((?:[\w.@-]+/)+[\w.@-]*\w|\.?\w[\w.-]*\.(?:{_SUFFIXES}))(?![\w/@]|\.\w)")
 _LINE = re.compile(r":\d+(:\d+)?$")
+_TOUCHED_BY_ALL = frozenset(("readme", "changelog", "changes", "history", "news", "license", "todo", "version"))
+_MANIFESTS = frozenset(
+    (
+        *("package.json", "pnpm-workspace.yaml", "pyproject.toml", "setup.py", "setup.cfg", "cargo.toml", "go.mod"),
+        *("go.sum", "gemfile", "composer.json", "mix.exs", "pom.xml", "build.gradle", "build.gradle.kts"),
+        *("pubspec.yaml", "package.swift", "makefile", ".gitignore"),
+    )
+)
+_LOCK_FILE = re.compile(r"(?:^|[.-])lock(?:\.|b?$)|\.lockb?$|^requirements[\w.-]*\.txt$")
 
 
 def check_files(value: object, top: str | None = None) -> list[str]:
@@ -94,6 +103,21 @@ def find_named(text: str) -> list[str]:
     found = (_LINE.sub("", match[1]) for match in _PATH.finditer(text))
     named = (path for path in found if ".." not in path.split("/"))
     return list(dict.fromkeys(named))[: limits.MAX_NAMED_FILES]
+
+
+def changed_files(changed: Sequence[str], text: str) -> list[str]:
+    """Return which of the files that a session changed before it stored a note the note is about, the last changed
+    first: those that its text names, else the last ones. What every change touches is in neither unless it is named."""
+    ends = {f"/{path}" for path in find_named(text)}
+    if named := [path for path in changed if any(f"/{path}".endswith(end) for end in ends)]:
+        return named[: limits.CHANGED_FILES]
+    return [path for path in changed if not _is_touched_by_all(path)][: limits.CHANGED_FILES]
+
+
+def _is_touched_by_all(path: str) -> bool:
+    """A manifest, a lock file, a readme or the like."""
+    name = posixpath.basename(path).lower()
+    return name in _MANIFESTS or name.partition(".")[0] in _TOUCHED_BY_ALL or _LOCK_FILE.search(name) is not None
 
 
 def index_files(

@@ -106,6 +106,19 @@ def has_changed_files(connection: SqlConnection, session_id: str, since: int) ->
     return rows.fetchone() is not None
 
 
+def changed_files(connection: SqlConnection, session_id: str, project: str, since: int) -> list[tuple[str, str | None]]:
+    """The files that a session changed in a project since then, each with the top of its clone, the last changed
+    first."""
+    rows: list[tuple[str, str | None]] = connection.execute(
+        "WITH changes AS (SELECT id, timestamp, file_path, clone FROM observations WHERE session_id = ?"
+        f" AND timestamp >= ? AND +project = ? AND +obs_type IN ({placeholders(FILE_CHANGES)}) AND file_path > '')"
+        " SELECT file_path, clone FROM (SELECT * FROM changes UNION ALL SELECT id, timestamp, t.file_path, clone"
+        " FROM changes JOIN touched_files AS t ON t.observation_id = id) ORDER BY timestamp DESC, id DESC LIMIT ?",
+        (session_id, since, project, *FILE_CHANGES, limits.MAX_PATCHED_FILES),
+    ).fetchall()
+    return list(dict.fromkeys(rows))
+
+
 def is_action(event: Mapping[str, Any]) -> bool:
     """Whether the agent did it, other than by calling the journal."""
     metadata = event.get("metadata")

@@ -70,7 +70,7 @@ class StoreMemory(InContext):
     kind: Kind | None = None
     tier: Annotated[Tier | None, Field(description="6 hours, 7 days, permanent")] = None
     tags: list[str] | None = None
-    files: Annotated[list[str] | None, Field(description="repo paths")] = None
+    files: Annotated[list[str] | None, Field(description="repo paths; default: what you changed last")] = None
     priority: Annotated[Priority | None, _UNLISTED] = None
     confidence: Annotated[Confidence | None, _UNLISTED] = None
     namespace: Annotated[str | None, Field(description="default: your repo")] = None
@@ -163,16 +163,13 @@ class Bulk(InContext):
 
 
 class StoreMemoryResult(Result):
-    """`previous` is the note that was there under the same title."""
+    """Also `tier`, `kind` and `expires_at`; `previous`, the note that was there under the same title; `files`, those that
+    the session changed shortly before, which the note is taken to be about."""
 
     id: int
-    tier: str
     namespace: str
-    kind: str
     title: str
-    expires_at: str | None = None
     potential_contradictions: list[int]
-    previous: dict[str, Any] | None = None
 
 
 class ListMemoriesResult(Result):

@@ -16,7 +16,7 @@ from nudge.core import limits, strict_json
 from nudge.core.app import App
 from nudge.core.call import Call, agent_session, parse_params
 from nudge.core.errors import Invalid, NotFound, SecretRejected
-from nudge.core.note_files import FILES
+from nudge.core.note_files import FILES, changed_files, given_files, relative_to, with_files
 from nudge.core.operation import operation
 from nudge.core.repos import is_absolute, read_repo
 from nudge.core.visibility import Visibility, visible_to
@@ -53,6 +53,7 @@ from nudge.notes.models import (
 )
 from nudge.notes.note import (
     GLOBAL,
+    PASSING_KINDS,
     Draft,
     Lifetimes,
     Note,
@@ -85,7 +86,8 @@ _SOURCES = {"cli": "cli", "hook": "hook", "http": "api"}
     effect="write",
     route="POST /api/v1/memories",
     result=StoreMemoryResult,
-    summary="Notes: store a decision, lesson or finding in words. Never secrets.",
+    summary="Notes: store a decision, lesson or finding. Title: its subject. Content: first what holds, then why."
+    " files: what it is about. Never secrets.",
 )
 async def store(app: App, params: StoreMemory, call: Call) -> Any:
     visible = visible_to(app, call)
@@ -94,12 +96,18 @@ async def store(app: App, params: StoreMemory, call: Call) -> Any:
     now, lifetimes = app.now(), lifetimes_of(app)
 
     def write(connection: sqlite3.Connection) -> dict[str, Any]:
-        note, previous = notes.store(connection, origin.complete(connection, draft[0]), now, lifetimes)
+        complete = origin.complete(connection, draft[0])
+        note, previous = notes.store(connection, complete, now, lifetimes)
         if previous is not None or note.id % _NOTES_PER_MERGE == 0:
             merge_new_segments(connection)
         shown = note.to_wire()
         return {
             **{name: shown[name] for name in _ACKNOWLEDGED if name in shown},
+            **(
+                {"files": files}
+                if draft[0].metadata != note.draft.metadata and (files := given_files(note.draft.metadata))
+                else {}
+            ),
             "potential_contradictions": ranking.similar_titles(connection, note, now),
             **({} if previous is None else {"previous": shown_note(previous.to_wire(), visible)}),
         }
@@ -570,6 +578,7 @@ class Origin:
     def __init__(self, app: App, call: Call, visible: Visibility) -> None:
         self._here, self._branch, self._call, self._visible = call.context.project, call.context.branch, call, visible
         self._session = agent_session(app.clients, call)
+        self._now = app.now()
 
     def draft(self, params: StoreMemory, now: float) -> Draft:
         fields = params.model_dump(exclude={"context"}, exclude_none=True)
@@ -583,7 +592,21 @@ class Origin:
         agent = {"client": self._call.client, "session": self._session, "prompt": prompt}
         fields = {**agent, "repo": self._here, "branch": self._branch}
         origin = {name: value for name, value in fields.items() if value}
-        return replace(draft, namespace=namespace, origin=origin)
+        return self._with_changed_files(connection, replace(draft, namespace=namespace, origin=origin))
+
+    def _with_changed_files(self, connection: sqlite3.Connection, draft: Draft) -> Draft:
+        """A new note for which no files were given is about those that its session changed shortly before, in the repo
+        where it is kept."""
+        is_asked = FILES in draft.defaulted and draft.kind not in PASSING_KINDS
+        if not is_asked or not self._session or notes.find_by_title(connection, draft.title, draft.namespace):
+            return draft
+        since = int(self._now) - limits.CHANGED_SECONDS
+        changed = views.changed_files(connection, self._session, draft.namespace, since)
+        paths = [
+            path for path in (relative_to(file, clone or self._call.context.cwd) for file, clone in changed) if path
+        ]
+        files = changed_files(paths, f"{draft.title}\n{draft.content}")
+        return replace(draft, metadata=with_files(draft.metadata, files)) if files else draft
 
     def _source(self) -> str:
         return _SOURCES.get(self._call.door) or note_source(self._call.client)

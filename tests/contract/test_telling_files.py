@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -72,3 +73,87 @@ def test_exports_carry_the_files(machine: Machine) -> None:
     assert exported["memories"][0]["metadata"] == {"files": ["src/a.ts", "src/b.ts"]}
     changed = machine.json("note", "update", "m1", "--files", "src/c.ts", cwd=repo)
     assert changed["memory"]["metadata"] == {"files": ["src/c.ts"]}
+
+
+_FIXTURES = Path(__file__).parents[1] / "fixtures"
+_FILE_TOOLS = {"Read", "Edit", "Write", "apply_patch", "read_file", "replace", "write_file", "edit", "read", "write"}
+_CURSOR = (
+    {"tool_name": "Read", "tool_input": {"target_file": "/home/u/proj/a.txt"}},
+    {"tool_name": "StrReplace", "tool_input": {"file_path": "/home/u/proj/a.txt"}},
+    {"tool_name": "Write", "tool_input": {"file_path": "/home/u/proj/a.txt", "contents": "x"}},
+)
+
+
+def _file_events(client: str) -> list[dict[str, Any]]:
+    """What a client reports after it has read, edited or written a file, as it was recorded; Cursor's as documented."""
+    if client == "cursor":
+        event = {"hook_event_name": "postToolUse", "conversation_id": "c", "cwd": "/home/u/proj", "tool_output": "{}"}
+        return [{**event, **call} for call in _CURSOR]
+    (fixture,) = _FIXTURES.glob(f"{client}_[0-9]*.jsonl")
+    events = map(json.loads, fixture.read_text("utf-8").splitlines())
+    return [
+        event
+        for event in events
+        if event.get("hook_event_name") in ("PostToolUse", "AfterTool")
+        and event["tool_name"] in _FILE_TOOLS
+        and not (isinstance(event.get("tool_response"), dict) and event["tool_response"].get("error"))
+    ]
+
+
+@pytest.mark.parametrize("client", ["claude_code", "codex", "gemini", "opencode", "cursor"])
+def test_every_client_is_told_about_the_files_that_it_reads_and_changes(machine: Machine, client: str) -> None:
+    """By each tool that reads or changes a file, in the form that the client hands to its model."""
+    repo = clone(machine.base / "api")
+    _store(machine, repo, title="Texts end with a line feed", content="Always.", files=["a.txt", "new.txt"])
+    events = _file_events(client)
+    assert len(events) >= (2 if client == "codex" else 3)  # Codex reads by commands
+    session_name = "conversation_id" if client == "cursor" else "session_id"
+    for number, event in enumerate(events):
+        here = json.loads(json.dumps(event).replace("/home/u/proj", str(repo)))
+
+        def touched(session: str, number: int = number, here: dict[str, Any] = here) -> str:
+            own = f"{session}-{number}"
+            return record(machine, **{**here, session_name: own, "tool_use_id": f"{own} call"})
+
+        _, printed = in_time(touched)
+        assert "m1 decision" in printed and "Texts end with a line feed" in printed
+        assert printed.startswith("Nudge record") == (client == "opencode")
+
+
+def _edit(machine: Machine, repo: str, session: str, *paths: str) -> None:
+    for path in paths:
+        _touched(machine, repo, session, "Edit", path)
+
+
+def _store_in(machine: Machine, repo: str, session: str, **fields: Any) -> Any:
+    agent = machine.serve(cwd=repo, CLAUDE_CODE_SESSION_ID=session)
+    agent.initialize()
+    stored = agent.call("memory_store", **{"kind": "decision", "content": "Always.", **fields})
+    found = agent.call("memory_get", id=stored["id"])["memory"]
+    assert agent.quit() == 0
+    assert stored.get("files", []) == (found.get("metadata", {}).get("files", []) if "files" not in fields else [])
+    return found
+
+
+def _files(note: Any) -> list[str]:
+    return list(note.get("metadata", {}).get("files", []))
+
+
+def test_a_decision_that_is_stored_after_edits_is_about_the_edited_files(machine: Machine) -> None:
+    """Those that its text names, else the last ones; not what every change touches, nor what another session changed.
+    Files that were given stand alone, and a note that is stored again keeps its own."""
+    machine.prepared_server()
+    repo = clone(machine.base / "api")
+    _edit(machine, repo, "other", "src/theirs.ts")
+    _edit(machine, repo, "mine", "package.json", "src/tax.ts", "src/money.ts", "README.md", "pnpm-lock.yaml")
+    assert _files(_store_in(machine, repo, "mine", title="Cents only")) == ["src/money.ts", "src/tax.ts"]
+    assert _files(_store_in(machine, repo, "mine", title="tax.ts rounds half up")) == ["src/tax.ts"]
+    assert _files(_store_in(machine, repo, "mine", title="No dependency in package.json")) == ["package.json"]
+    assert _files(_store_in(machine, repo, "mine", title="Given", files=["src/a.ts"])) == ["src/a.ts"]
+    assert _files(_store_in(machine, repo, "mine", title="A remark", kind="note")) == []
+    assert _files(_store_in(machine, repo, "mine", title="Everywhere", namespace="global")) == []
+    assert _files(_store_in(machine, repo, "fresh", title="Nothing was changed")) == []
+    _edit(machine, repo, "mine", "src/late.ts")
+    assert _files(_store_in(machine, repo, "mine", title="Cents only")) == ["src/money.ts", "src/tax.ts"]
+    _, printed = in_time(lambda session: _touched(machine, repo, session, "Read", "src/money.ts"))
+    assert "Cents only" in printed and "Given" not in printed
