@@ -419,7 +419,8 @@ def _words_at(call: Call, places: Sequence[int]) -> tuple[str, ...]:
 _SETTING = re.compile(r"[A-Za-z_]\w*=")
 _WAITING = ("--retry", "--wait", "--timeout", "--connect-timeout", "--max-time")
 _HIDING = re.compile(
-    r"--(?:no|ignore|skip|exclude|disable|allow|keep-going|continue|exit-zero|pass-?with|warn|quiet|lenient|max-warnings)"
+    r"--(?:no|ignore|skip|exclude|disable|allow|keep-going|continue|exit-zero|pass-?with|warn|quiet|lenient|max-warnings"
+    r"|[\w-]*(?:fail-under|threshold|tolerance))"
     r"(?:$|[-=A-Z])|-Wno|-k$"
 )
 """Options with which a program looks at less, or goes on after an error."""

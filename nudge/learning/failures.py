@@ -126,7 +126,7 @@ def _family_in(text: str) -> tuple[str, str, str, str] | None:
             continue
         for match in _compiled(sign).finditer(text):
             detail, line = _detail(match), _line_at(text, match.start(), match.end())
-            if detail not in _NO_NAMES and not _IS_MENDED.search(line):
+            if not _NO_NAME.fullmatch(detail) and not _IS_MENDED.search(line):
                 return family, detail, line, blank(match[0])
     return None
 
@@ -163,43 +163,9 @@ def _path_in(text: str, missing: Sequence[str]) -> tuple[str, str, str, str] | N
     return None
 
 
-_NO_NAMES = frozenset(
-    (
-        *(
-            "a",
-            "an",
-            "are",
-            "be",
-            "been",
-            "can",
-            "could",
-            "for",
-            "has",
-            "have",
-            "in",
-            "is",
-            "it",
-            "its",
-            "may",
-            "might",
-        ),
-        *(
-            "no",
-            "not",
-            "of",
-            "or",
-            "provided",
-            "specified",
-            "that",
-            "the",
-            "this",
-            "to",
-            "was",
-            "were",
-            "which",
-            "will",
-        ),
-    )
+_NO_NAME = re.compile(
+    r"a|an|are|be|been|can|could|for|has|have|in|is|it|its|may|might|no|not|of|or|provided|specified|that|the|this|to|was"
+    r"|were|which|will|ERROR|FAIL|FAILED|FATAL|INFO|SDK|WARN|WARNING"
 )
 """Words that stand where a name may, and name nothing that is missing."""
 

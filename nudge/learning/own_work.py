@@ -26,7 +26,7 @@ OWN_WORK_SIGNS = AnyOf(
     r"\bFailed!? +- ",
     r"Assert\.\w+\(\) Failure",
     r"panicked at",
-    r"^\s*Failed \w+",
+    r"^\s*Failed [A-Z_]\w+",
     r"^\s*[^\s:()]+\.\w+:\d+(?::\d+)?:?[ \t]+\S",
     r"\(\d+,\d+\): (?:error|warning)\b",
     r"^\s*\d+:\d+\s+(?:error|warning)\b",
