@@ -7,6 +7,9 @@ from __future__ import annotations
 import heapq
 import json
 import re
+import sqlite3
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 from nudge.core import limits
 from nudge.core.scoring import half_life
@@ -18,10 +21,12 @@ from nudge.history.observations import FAILURE, TYPES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from typing import Any
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from nudge.history.event import SqlConnection
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 
 RELEVANCE, RECENCY = 0.7, 0.3  # of a blended score
 _INDEX = (
@@ -74,6 +79,25 @@ class SearchFilter:
         return "".join(f" AND {part}" for part in self._parts) + self._work
 
 
+def _knowing_own_calls(search: Callable[_P, _T]) -> Callable[_P, _T]:
+    """Let the connection, which is the first argument, call `is_own_call` in SQL. On its first search only: SQLite
+    prepares every statement anew for it, and to ask whether it is there takes longer than a search."""
+
+    @wraps(search)
+    def searched(*arguments: _P.args, **options: _P.kwargs) -> _T:
+        try:
+            return search(*arguments, **options)
+        except sqlite3.OperationalError as error:
+            if "is_own_call" not in str(error):
+                raise
+        connection: Any = arguments[0]
+        connection.create_function("is_own_call", 1, is_own_call, deterministic=True)
+        return search(*arguments, **options)
+
+    return searched
+
+
+@_knowing_own_calls
 def search_observations(
     connection: SqlConnection,
     query: str,
@@ -92,7 +116,6 @@ def search_observations(
     """Return matches as previews, or in full, without those of the projects in `hidden`. For a question, matches with
     only some of the words follow, marked `partial`. `now` matters only for the order `blended`. Raises Invalid for a
     query that cannot be parsed."""
-    _add_function(connection)
     parsed, conditions = correct_query(connection, query), SearchFilter(project, obs_type, before, after, hidden)
     match = parsed.match
     columns, show = (_FULL, observation) if full else (_INDEX, _preview)
@@ -110,12 +133,6 @@ def search_observations(
         some = _some_words(connection, parsed, conditions, skipped + limit - len(rows))
         shown += [{**show(row), "partial": True} for row in _fetch(connection, some[skipped:], columns)]
     return shown
-
-
-def _add_function(connection: SqlConnection) -> None:
-    """Let the connection call `is_own_call` in SQL. Once: SQLite prepares every statement anew for it."""
-    if not connection.execute("SELECT 1 FROM pragma_function_list WHERE name = 'is_own_call'").fetchone():
-        connection.create_function("is_own_call", 1, is_own_call, deterministic=True)
 
 
 _MARK, _END = "\x01", "\x02"  # around a word that was found; no stored text has them
@@ -172,6 +189,7 @@ def _some_words(connection: SqlConnection, query: FtsQuery, conditions: SearchFi
     return [row[0] for row in rows]
 
 
+@_knowing_own_calls
 def explain_observations(
     connection: SqlConnection,
     query: str,
@@ -188,7 +206,6 @@ def explain_observations(
 ) -> list[tuple[dict[str, Any], dict[str, float], list[str]]]:
     """Return the matches of `search_observations` in full, each with the parts of its score and the words of the query
     that it has. The best match has a text score of 1."""
-    _add_function(connection)
     parsed, conditions = correct_query(connection, query), SearchFilter(project, obs_type, before, after, hidden)
     match = parsed.match
     if order_by == "blended":
