@@ -26,7 +26,7 @@ _FILTER = re.compile(rf"(-\s*)?(\{{\s*(?:{_NAMES})(?:\s+(?:{_NAMES}))*\s*\}}|(?:
 class FtsQuery:
     """A parsed query. Raises Invalid with what is wrong and at which character."""
 
-    __slots__ = ("corrections", "is_question", "match", "text", "words")
+    __slots__ = ("corrections", "is_question", "match", "needs_all_words", "text", "words")
 
     def __init__(self, text: str, corrections: Mapping[str, str] | None = None) -> None:
         tokens = _scan(text)
@@ -37,7 +37,9 @@ class FtsQuery:
         """Its words in lower case, without prefixes and what stands in quotes."""
         self.match = _QueryParser(tokens).parse() or '""'
         """The FTS5 expression."""
-        self.is_question = len(tokens) >= limits.QUESTION_WORDS and all(token.kind == "phrase" for token in tokens)
+        self.needs_all_words = all(token.kind == "phrase" for token in tokens)
+        """Whether it has no operator, so that what it finds has each of its words."""
+        self.is_question = len(tokens) >= limits.QUESTION_WORDS and self.needs_all_words
         """Whether it is several words and nothing else, as in `what degree did I graduate with`. With an operator, or
         with a few words, it is meant literally."""
 

@@ -116,20 +116,29 @@ def search_observations(
     """Return matches as previews, or in full, without those of the projects in `hidden`. For a question, matches with
     only some of the words follow, marked `partial`. `now` matters only for the order `blended`. Raises Invalid for a
     query that cannot be parsed."""
-    parsed, conditions = correct_query(connection, query), SearchFilter(project, obs_type, before, after, hidden)
-    match = parsed.match
+    conditions = SearchFilter(project, obs_type, before, after, hidden)
     columns, show = (_FULL, observation) if full else (_INDEX, _preview)
-    if order_by == "blended":
-        ids = _best_first(_blended_scores(connection, match, conditions, now))[offset : offset + limit]
-        rows = _fetch(connection, ids, columns)
-    else:
-        rows = connection.execute(
+
+    def rank(match: str) -> list[Sequence[Any]]:
+        if order_by == "blended":
+            ids = _best_first(_blended_scores(connection, match, conditions, now))[offset : offset + limit]
+            return _fetch(connection, ids, columns)
+        rows: list[Sequence[Any]] = connection.execute(
             f"SELECT {columns} {_MATCHES}{conditions.sql} ORDER BY f.rank LIMIT ? OFFSET ?",
             (match, *conditions.values, limit, offset),
         ).fetchall()
+        return rows
+
+    parsed = FtsQuery(query)
+    # What has all the words shows that each of them occurs: none is looked up, and none corrected.
+    rows = rank(parsed.match) if parsed.needs_all_words else []
+    if not rows:
+        corrected = correct_query(connection, query)
+        if corrected.corrections or not parsed.needs_all_words:
+            parsed, rows = corrected, rank(corrected.match)
     shown = [show(row) for row in rows]
     if len(rows) < limit and parsed.is_question:
-        skipped = 0 if rows or not offset else max(offset - _count(connection, match, conditions), 0)
+        skipped = 0 if rows or not offset else max(offset - _count(connection, parsed.match, conditions), 0)
         some = _some_words(connection, parsed, conditions, skipped + limit - len(rows))
         shown += [{**show(row), "partial": True} for row in _fetch(connection, some[skipped:], columns)]
     return shown

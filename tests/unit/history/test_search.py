@@ -36,6 +36,21 @@ def test_nothing_found_is_not_an_error() -> None:
     assert search_observations(filled(*HISTORY), "zebra") == []
 
 
+def test_no_word_is_looked_up_that_something_was_found_by(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What has all the words shows that none is misspelled; with an operator it does not."""
+    looked_up: list[str] = []
+
+    def find(_: Any, __: Any, words: list[str]) -> dict[str, str]:
+        looked_up.extend(words)
+        return {}
+
+    monkeypatch.setattr("nudge.history.search.find_corrections", find)
+    assert found("running parser") and looked_up == []
+    assert not found("running zebras") and looked_up == ["running", "zebras"]
+    looked_up.clear()
+    assert found("running OR zebras") and set(looked_up) == {"running", "zebras"}
+
+
 def test_a_misspelled_word_is_found() -> None:
     """By the nearest word that an observation has; one in quotes, or with an operator for prefixes, is meant so."""
     assert found("curl loaclhost health") == {4}
