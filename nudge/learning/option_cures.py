@@ -1,0 +1,120 @@
+"""An option that was given, or has another value, as the cure of a failure."""
+
+from __future__ import annotations
+
+import re
+
+from nudge.learning.comparison import (
+    changed_values,
+    differences,
+    has_same_subcommand,
+    is_misspelling,
+    is_same_call,
+)
+from nudge.learning.cure import FLAG, Cure
+from nudge.learning.failures import Failure
+from nudge.learning.families import fits
+from nudge.learning.harm import is_harmless_variable
+from nudge.learning.jobs import (
+    CHECKS,
+    EDITING,
+    NOISE,
+    SELECTING,
+)
+from nudge.learning.told_span import command_cure, subject_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nudge.learning.attempt import Attempt
+    from nudge.learning.outcome import Call
+
+
+def find_option(attempt: Attempt) -> Cure | None:
+    """An option that was given, or has another value: `--platform linux/amd64`, `-p 1`, `+nightly`."""
+    failed, worked, failure = attempt.call, attempt.worked, attempt.failure
+    if failed.tool != worked.tool or not has_same_subcommand(failed, worked):
+        return None
+    if time := _more_time(attempt):
+        return command_cure(attempt, FLAG, subject_of(failed), worked.command.head_length, time)
+    removed, inserted = differences(failed, worked)
+    if any(is_misspelling(old.lstrip("-"), new.lstrip("-")) for old in removed for _, new in inserted):
+        return None
+    is_check = attempt.job(failed) in CHECKS
+    options = [
+        at
+        for at, word in inserted
+        if _is_option(word) and word not in NOISE and _may_cure(worked.words[at:], failure, is_check=is_check)
+    ]
+    targets = [at for at, word in inserted if not _is_option(word)]
+    if failure.family == "port":
+        options += [at for at in targets if any(map(str.isdigit, worked.words[at]))]
+    if failure.family == "auth" and targets and not options:
+        return command_cure(attempt, FLAG, subject_of(failed), max(targets) + 1, _words_at(worked, targets))
+    changed = [] if options else changed_values(failed, worked)
+    if changed and _may_cure(worked.words[changed[0] - 1 :], failure, is_check=is_check):
+        return command_cure(attempt, FLAG, subject_of(failed), changed[-1] + 1, _words_at(worked, changed))
+    if not options or (not attempt.is_of_surroundings and any(word not in NOISE for word in removed)):
+        return None
+    if attempt.is_of_surroundings and any(fits(failure.family, step.kind) for step in attempt.steps):
+        return None  # a step that cures such failures came before
+    values = [at for at in targets if at - 1 in options or (at - 2 in options and at - 1 in targets)]
+    new = sorted({*options, *values}) if failure.family != "auth" else sorted({*options, *targets})
+    lengths = [len(new), *(at for at in range(len(new) - 1, 0, -1) if new[at] in options)]
+    cures = (_with_options(attempt, new[:length]) for length in lengths)
+    first = next(cures)
+    return first if first.sessions else next((cure for cure in cures if cure.sessions), first)
+
+
+def _with_options(attempt: Attempt, places: Sequence[int]) -> Cure:
+    failed, worked = attempt.call, attempt.worked
+    end = max(places[-1] + 1, worked.head_length)
+    return command_cure(attempt, FLAG, subject_of(failed), end, _words_at(worked, places))
+
+
+def _more_time(attempt: Attempt) -> tuple[str, ...]:
+    """The words of `timeout 600`, where less was not enough more than once."""
+    failed, worked = attempt.call, attempt.worked
+    is_same = is_same_call(failed, worked) and worked.command.wrapper != failed.command.wrapper
+    is_slow = attempt.failure.family == "timeout" and attempt.is_repeated
+    return tuple(map(str, worked.command.wrapper)) if is_same and is_slow else ()
+
+
+def _words_at(call: Call, places: Sequence[int]) -> tuple[str, ...]:
+    return tuple(call.words[at] for at in places)
+
+
+_SETTING = re.compile(r"[A-Za-z_]\w*=")
+
+
+_WAITING = ("--retry", "--wait", "--timeout", "--connect-timeout", "--max-time")
+
+
+_HIDING = re.compile(
+    r"--(?:no|ignore|skip|exclude|disable|allow|keep-going|continue|exit-zero|pass-?with|warn|quiet|lenient|max-warnings"
+    r"|[\w-]*(?:fail-under|threshold|tolerance))"
+    r"(?:$|[-=A-Z])|-Wno|-k$"
+)
+"""Options with which a program looks at less, or goes on after an error."""
+
+
+def _may_cure(words: Sequence[str], failure: Failure, *, is_check: bool) -> bool:
+    """Whether the first of these words, an option, is more than a choice of what is done or of what is an error, or a
+    wait for what is not up yet.
+    `-n` and `--filter` mean more to programs that check nothing, and with a number: in how many processes."""
+    word, is_number = words[0], words[1:2] != () and words[1].isdigit()
+    name = word.partition("=")[0]
+    if name in EDITING or (
+        is_check and name in SELECTING and not is_number and failure.family in ("", "timeout", "resources")
+    ):
+        return False
+    if failure.family == "" and _HIDING.match(word):
+        return False
+    return failure.family == "timeout" or not word.startswith(_WAITING)
+
+
+def _is_option(word: str) -> bool:
+    if _SETTING.match(word):  # `make PREFIX=~/.local`
+        return is_harmless_variable(word)
+    return word == "" or (len(word) > 1 and word[0] in "-+" and word != "--")

@@ -1,0 +1,90 @@
+"""The cure that a difference makes: its answer is a span of the line that ran."""
+
+from __future__ import annotations
+
+import posixpath
+from dataclasses import replace
+
+from nudge.learning import poison
+from nudge.learning.command import CUT_OFF, span_text
+from nudge.learning.cure import LAUNCHER, VARIABLE, Cure
+from nudge.learning.jobs import (
+    is_target,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nudge.learning.attempt import Attempt
+    from nudge.learning.command import SimpleCommand
+    from nudge.learning.outcome import Call
+
+
+def command_cure(
+    attempt: Attempt,
+    kind: str,
+    subject: str,
+    end: int,
+    added: Sequence[str],
+    *,
+    from_start: bool = False,
+    keeps: bool = False,
+) -> Cure:
+    """A cure whose answer is the call that worked, up to its word `end`: with the words behind it where these are few,
+    with less where more must not be told."""
+    command = attempt.worked.command
+    rest = command.words[end:]
+    is_short = kind != LAUNCHER and rest and not any(is_target(word) for word in rest) and len(rest) < 3
+    ends = [len(command.words), end] if is_short else [end]
+    if kind in (LAUNCHER, VARIABLE):
+        ends.append(min(end, command.head_length))
+    cures = (_cure_up_to(attempt, kind, subject, one, added, from_start=from_start) for one in ends)
+    first = next(cures)
+    cure = first if first.sessions else next((one for one in cures if one.sessions), first)
+    return replace(cure, keeps_arguments=keeps)
+
+
+def _cure_up_to(attempt: Attempt, kind: str, subject: str, end: int, added: Sequence[str], *, from_start: bool) -> Cure:
+    worked, success = attempt.worked, attempt.success
+    command = worked.command
+    text, before = span_text(command, end), []
+    if from_start and worked.start < command.start:
+        text = command.source[worked.start : command.start] + text
+        before = [one for one in success.commands if worked.start <= one.start < command.start]
+    cut = replace(command, words=command.words[:end], end=command.words[end - 1].end)
+    return cure_of(attempt, kind, subject, text, added, commands=(*before, cut))
+
+
+def cure_of(
+    attempt: Attempt, kind: str, subject: str, text: str, added: Sequence[str], *, commands: Sequence[SimpleCommand]
+) -> Cure:
+    failure, failed, outcome = attempt.failure, attempt.call, attempt.outcome
+    return Cure(
+        kind,
+        subject,
+        text,
+        failed.tool,
+        failed.subcommand,
+        program_of(failed),
+        attempt.job(failed),
+        failure.nature,
+        failure.family,
+        failure.detail,
+        failure.line,
+        failure.causes,
+        failure.sign,
+        tuple(map(str, added)),
+        place=outcome.place,
+        sessions=poison.sessions_needed(commands, text, outcome.root, outcome.printed, failed.command),
+    )
+
+
+def program_of(call: Call) -> str:
+    return posixpath.basename(call.command.launched_program)
+
+
+def subject_of(failed: Call, family: str = "") -> str:
+    """What fails, as it was typed: the program, and what it is to do unless the program itself is what is missing."""
+    length = failed.command.head_length if family in ("tool", "module") else failed.head_length
+    return span_text(failed.command, length).removesuffix(CUT_OFF)
