@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from inspect import cleandoc
@@ -74,9 +75,12 @@ class VerbCommand(click.Command):
         return rest
 
     def _advice_for(self, rest: list[str]) -> str:
-        """What to type instead of arguments that the verb does not take: `nudge bump api build -1` means --delta."""
+        """What to type instead of arguments that the verb does not take: `nudge bump api build -1` means --delta,
+        `nudge note forget scratch` --pattern."""
         if _NEGATIVE_NUMBER.match(rest[0]) and any(param.name == "delta" for param in self.params):
             return f"give it as: --delta {rest[0]}"
+        if any(param.name == "pattern" for param in self.params):
+            return f"give it as: --pattern {shlex.quote(' '.join(rest))}"
         return "quote a value that contains spaces"
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

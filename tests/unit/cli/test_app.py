@@ -225,6 +225,10 @@ WRONG = "E_INVALID (40001):"
             "nudge completion: E_INVALID (40001): SHELL: 'bsh' is not one of 'bash', 'zsh', 'fish'; did you mean: bash",
         ),
         (["ls", "--json=1"], "nudge ls: --json takes no value; see: nudge ls --help"),
+        (
+            ["note", "forget", "old", "x*"],
+            "nudge note forget: unexpected argument 'old x*'; give it as: --pattern 'old x*'",
+        ),
         (["export", "--", "x"], "nudge export: unexpected argument 'x'; quote a value that contains spaces"),
         (["-p"], "nudge: -p needs a value; try: nudge --help"),
         (["--json", "--port"], "nudge: --port needs a value; try: nudge --help"),
