@@ -152,6 +152,7 @@ MAX_TOLD_CHARS = 240  # of one learned fact: 60 tokens
 JUDGED_TELLINGS, SINKING_TELLINGS = 20, 5  # starts at which a line was told; so many without a use let it sink
 DEFAULT_TOLD_LISTED, MAX_TOLD_LISTED = 20, 200
 STATS_WEEKS = 12
+PAST_ACTIONS_READ = 10_000  # of a session, to see whether it had done what it is told: 20 ms
 MAX_ROW_DIGITS = 18  # of the number of a row
 EDITED_FILES = 5_000  # whose latest edits PRIMARY remembers
 PROMPT_LINES, PROMPT_CHARS = 3, 700  # that a prompt is answered with

@@ -49,11 +49,13 @@ _MET_AGAIN = f"""
         SELECT session_id, name, timestamp, is_shadow, NOT is_shadow AS answered FROM told
         WHERE moment = '{FAILURE}' AND kind = 'fact'
         UNION ALL
-        SELECT session_id, 'fact ' || subject, timestamp,
-            coalesce((SELECT is_shadow FROM coins WHERE coins.session_id = f.session_id), 0), 0 FROM facts AS f
-        WHERE answer <> '' AND EXISTS (
-            SELECT 1 FROM facts AS e WHERE e.project = f.project AND e.subject = f.subject
-            AND e.session_id <> f.session_id AND e.answer <> '' AND e.success_id < f.failure_id)
+        SELECT f.session_id, 'fact ' || subject, timestamp,
+            coalesce((SELECT is_shadow FROM coins WHERE coins.session_id = f.session_id), 0), 0
+        FROM facts AS f CROSS JOIN ( -- in this order: SQLite makes an index of the inner table
+            SELECT project, subject, session_id, min(success_id) AS success_id FROM facts WHERE answer <> ''
+            GROUP BY project, subject
+        ) AS first USING (project, subject)
+        WHERE answer <> '' AND first.session_id <> f.session_id AND first.success_id < f.failure_id
     ) AS m LEFT JOIN sessions AS s ON s.id = m.session_id
     WHERE timestamp > ? AND %s GROUP BY session_id, name
 """

@@ -12,6 +12,7 @@ import json
 import posixpath
 from functools import lru_cache
 
+from nudge.core import limits
 from nudge.history.event import placeholders
 from nudge.history.observations import COMMAND_TYPES
 from nudge.learning.broken_tests import find_failed
@@ -114,7 +115,8 @@ def _fetched(event: Mapping[str, Any]) -> set[str]:
 
 
 def past_uses(connection: SqlConnection, session: str, uses: Uses) -> Iterator[int]:
-    """Yield the times at which a session did what a line says, in the order in which that was recorded."""
+    """Yield the times at which a session did what a line says, in the order in which that was recorded. Of a session
+    without end, its latest actions are looked at."""
     conditions: list[str] = []
     values: list[str] = []
     for condition, texts in map(_possible, uses):
@@ -122,8 +124,9 @@ def past_uses(connection: SqlConnection, session: str, uses: Uses) -> Iterator[i
         values += texts
     rows = connection.execute(
         "SELECT timestamp, obs_type, content, file_path, metadata FROM observations"
-        f" WHERE session_id = ? AND ({' OR '.join(conditions) or 'FALSE'}) ORDER BY id",
-        (session, *values),
+        " WHERE id IN (SELECT id FROM observations WHERE session_id = ? ORDER BY timestamp DESC LIMIT ?)"
+        f" AND ({' OR '.join(conditions) or 'FALSE'}) ORDER BY id",
+        (session, limits.PAST_ACTIONS_READ, *values),
     )
     for timestamp, obs_type, content, path, metadata in rows:
         event = {"type": obs_type, "content": content, "file_path": path, "metadata": json.loads(metadata)}
