@@ -7,7 +7,6 @@ from __future__ import annotations
 import heapq
 import json
 import re
-import sqlite3
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
@@ -87,7 +86,7 @@ def _knowing_own_calls(search: Callable[_P, _T]) -> Callable[_P, _T]:
     def searched(*arguments: _P.args, **options: _P.kwargs) -> _T:
         try:
             return search(*arguments, **options)
-        except sqlite3.OperationalError as error:
+        except Exception as error:  # SQLite's own; this package knows a connection by its methods only
             if "is_own_call" not in str(error):
                 raise
         connection: Any = arguments[0]
