@@ -213,8 +213,9 @@ class Facts:
             fact = index.add(Fact(cure))
         fact.add_causes(cure.causes)
         codes = (lesson.failed.exit_code, lesson.worked.exit_code)
+        credit = fact.support[session].credit if session in fact.support else (0, 0)
         fact.support[session] = Evidence(
-            lesson.failed.id, lesson.worked.id, timestamp, codes, lesson.worked.branch or ""
+            lesson.failed.id, lesson.worked.id, timestamp, codes, lesson.worked.branch or "", credit
         )
         changes.learned.append((project, session, fact))
 

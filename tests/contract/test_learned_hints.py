@@ -143,6 +143,9 @@ def test_bump_credits_the_fact(machine: Machine) -> None:
     machine.prepared_server()
     hint = machine.json("get", "shop", "test", cwd=repo)["hint"]
     assert hint["use_count"] == 2 and hint["evidence"]["sessions"] == 1
+    ran(machine, repo, "one", "pytest -q", _MISSING)
+    ran(machine, repo, "one", ".venv/bin/pytest -q")
+    assert machine.json("get", "shop", "test", cwd=repo)["hint"]["use_count"] == 2, "the session meets it once more"
     note = machine.json("bump", "shop", "test", "--delta", "-2", cwd=repo)["note"]
     assert note == "it is the answer no more; to forget it: nudge facts --forget pytest"
     done = machine.cli("get", "shop", "test", cwd=repo)
