@@ -163,8 +163,8 @@ class Bulk(InContext):
 
 
 class StoreMemoryResult(Result):
-    """Also `tier`, `kind` and `expires_at`; `previous`, the note that was there under the same title; `files`, those that
-    the session changed shortly before, which the note is taken to be about."""
+    """Also `tier`, `kind` and `expires_at`; `previous`, the note that was there under the same title; `files`, those
+    that the session changed shortly before, which the note is taken to be about."""
 
     id: int
     namespace: str

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import posixpath
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from nudge.core import limits
 from nudge.core.note_files import relative_to
 from nudge.history.observations import FILE_TYPES
+from nudge.learning.shell import parse_commands
 from nudge.notes.note import Note
 from nudge.notes.store import SqlConnection, find_winners, get_many, placeholders
 from nudge.telling.file import TOLD_KINDS, Candidate, choose, possible_names
@@ -15,18 +17,40 @@ from nudge.telling.ledger import Line
 from nudge.telling.prompt_notes import is_of_branch, note_text_line
 
 _READ = 50  # rows of the index for one file
+_SCRIPTED = frozenset(("sed", "awk"))
+_PRINTERS = frozenset(("cat", "head", "tail", "less", "more", "nl", "bat")) | _SCRIPTED
 
 
 def files_of(event: Mapping[str, Any]) -> list[str]:
     """The files that an event reads or changes, relative to the top of their clone; none that are elsewhere."""
-    if event.get("type") not in FILE_TYPES:
+    if event.get("type") in FILE_TYPES:
+        metadata = event.get("metadata")
+        more = metadata.get("files") if isinstance(metadata, dict) else None
+        paths = [event.get("file_path"), *(more[: limits.MAX_PATCHED_FILES] if isinstance(more, list) else ())]
+    elif event.get("type") == "command":
+        paths = list(_printed_files(str(event.get("content") or ""), str(event.get("cwd") or "")))
+    else:
         return []
-    metadata = event.get("metadata")
-    more = metadata.get("files") if isinstance(metadata, dict) else None
-    paths = [event.get("file_path"), *(more[: limits.MAX_PATCHED_FILES] if isinstance(more, list) else ())]
     top = event.get("clone") or event.get("cwd")
     relative = (relative_to(path, top) for path in dict.fromkeys(paths) if isinstance(path, str) and path and top)
     return [path for path in relative if path is not None]
+
+
+def _printed_files(line: str, cwd: str) -> Iterator[str]:
+    """The files that a command line prints: some clients, Codex for one, read files by commands only."""
+    program = line.partition(" ")[0]
+    if program not in _PRINTERS or not cwd:
+        return
+    command = next(iter(parse_commands(line)), None)
+    words = command.words if command is not None else ()
+    is_behind_script = program not in _SCRIPTED
+    for word in words[1:]:
+        if word.startswith("-") or word.is_expanded or word.isdecimal():
+            continue
+        if not is_behind_script:  # `sed -n 1,80p src/a.ts`
+            is_behind_script = True
+        else:
+            yield posixpath.normpath(posixpath.join(cwd, word))
 
 
 def lines_for_files(

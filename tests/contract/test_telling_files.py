@@ -85,13 +85,20 @@ _CURSOR = (
 
 
 def _file_events(client: str) -> list[dict[str, Any]]:
-    """What a client reports after it has read, edited or written a file, as it was recorded; Cursor's as documented."""
+    """What a client reports after it has read, edited or written a file, as it was recorded; Cursor's as documented.
+    Codex reads by commands."""
     if client == "cursor":
         event = {"hook_event_name": "postToolUse", "conversation_id": "c", "cwd": "/home/u/proj", "tool_output": "{}"}
         return [{**event, **call} for call in _CURSOR]
     (fixture,) = _FIXTURES.glob(f"{client}_[0-9]*.jsonl")
     events = map(json.loads, fixture.read_text("utf-8").splitlines())
-    return [
+    read = {"hook_event_name": "PostToolUse", "turn_id": "t", "cwd": "/home/u/proj", "tool_name": "Bash"}
+    reads = (
+        [{**read, "tool_input": {"command": "sed -n '1,200p' a.txt"}, "tool_response": "x"}]
+        if client == "codex"
+        else []
+    )
+    return reads + [
         event
         for event in events
         if event.get("hook_event_name") in ("PostToolUse", "AfterTool")
@@ -106,7 +113,7 @@ def test_every_client_is_told_about_the_files_that_it_reads_and_changes(machine:
     repo = clone(machine.base / "api")
     _store(machine, repo, title="Texts end with a line feed", content="Always.", files=["a.txt", "new.txt"])
     events = _file_events(client)
-    assert len(events) >= (2 if client == "codex" else 3)  # Codex reads by commands
+    assert len(events) >= 3
     session_name = "conversation_id" if client == "cursor" else "session_id"
     for number, event in enumerate(events):
         here = json.loads(json.dumps(event).replace("/home/u/proj", str(repo)))

@@ -120,9 +120,27 @@ def test_notes_of_an_older_database_are_indexed() -> None:
 
 
 def test_files_of_an_event_are_relative_to_its_clone() -> None:
-    """Of a patch, all of them; a file elsewhere and a command are none."""
+    """Of a patch, all of them; a file elsewhere is none."""
     event = {"type": "file_edit", "clone": "/c", "cwd": "/c/src", "file_path": "/c/src/a.py"}
     assert files_of(event) == ["src/a.py"]
     assert files_of({**event, "metadata": {"files": ["/c/b.py", "/etc/passwd"]}}) == ["src/a.py", "b.py"]
     assert files_of({**event, "clone": None}) == ["a.py"]
-    assert files_of({**event, "type": "command"}) == files_of({**event, "file_path": "/other/a.py"}) == []
+    assert files_of({**event, "type": "search"}) == files_of({**event, "file_path": "/other/a.py"}) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "files"),
+    [
+        ("cat a.py ../b.py", ["src/a.py", "b.py"]),
+        ("sed -n '1,80p' a.py | head -20", ["src/a.py"]),
+        ("head -n 40 'my file.md' && pytest", ["src/my file.md"]),
+        ("cat /etc/passwd", []),
+        ("cat $HOME/a.py *.py", []),
+        ("cat", []),
+        ("pytest a.py", []),
+        ("cat 'a.py", []),
+    ],
+)
+def test_files_that_a_command_prints_are_read(line: str, files: list[str]) -> None:
+    """Codex reads files by commands only. What the shell puts in place of a word is not known."""
+    assert files_of({"type": "command", "clone": "/c", "cwd": "/c/src", "content": line}) == files
