@@ -17,6 +17,7 @@ from nudge.core import context, limits
 from nudge.core.clock import iso
 from nudge.core.errors import Invalid
 from nudge.core.repos import normalize_repo
+from nudge.notes.fields import FIELDS, KINDS, TIERS, Field, Form
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -361,15 +362,6 @@ def drop_none(**values: Any) -> dict[str, Any]:
 
 # Notes
 
-TIERS = ("short", "mid", "long")
-KINDS = (
-    *("note", "decision", "bugfix", "feature", "refactor", "discovery", "change", "lesson", "attempt"),
-    "session_summary",
-)
-STORED_KINDS = tuple(kind for kind in KINDS if kind != "attempt")  # only `nudge journal` writes attempts
-NOTE_SOURCES = ("user", "claude", "agent", "hook", "api", "cli", "import", "consolidation", "system")
-RELATIONS = ("related_to", "supersedes", "contradicts", "derived_from")
-
 id_argument = click.argument(
     "note_id", metavar="ID", type=NOTE_ID, help="The note, such as m12 or 12.", shell_complete=completion.note_ids
 )
@@ -400,32 +392,31 @@ filter_options = options(
 
 def field_options(*, with_defaults: bool = True) -> Callable[[F], F]:
     """Return the options for the fields of a note. An update has no defaults: what is not given stays."""
+    return options(*(_field_option(one, with_default=with_defaults) for one in FIELDS if one.help))
 
-    def describe(text: str, default: str) -> str:
-        return f"{text} (default: {default})." if with_defaults else f"{text}."
 
-    kind = describe("What the note is, such as a decision or a lesson", "note")
-    return options(
-        option("--kind", type=click.Choice(STORED_KINDS), help=kind),
-        option(
-            "--tier",
-            type=click.Choice(TIERS),
-            help="How long it is kept: short (6 hours), mid (7 days) or long (for good).",
-        ),
-        list_option("--tags", type=LIST, metavar="TAG,TAG", help="Labels to filter by."),
-        list_option("--files", type=LIST, metavar="PATH,PATH", help="Files of the repo that it is about."),
-        option("--priority", type=WHOLE, metavar="N", help=describe("1 to 10", "5")),
-        option("--confidence", type=NUMBER, metavar="X", help=describe("How sure it is, 0.0 to 1.0", "1.0")),
-        namespace_option(describe("Repo that the note belongs to, or any other name", "the repo you are in")),
-        option("--source", type=click.Choice(NOTE_SOURCES), help=describe("Who writes it", "cli")),
-        option(
-            "--expires-at",
-            type=EXPIRY,
-            metavar="WHEN",
-            help="When it expires: a date, an ISO time, or 30d (in thirty days).",
-        ),
-        option("--metadata", type=METADATA, metavar="JSON", help="JSON object to store with it."),
-    )
+_FIELD_TYPES = {
+    Form.TAGS: LIST,
+    Form.PATHS: LIST,
+    Form.WHOLE: WHOLE,
+    Form.FRACTION: NUMBER,
+    Form.TIME: EXPIRY,
+    Form.OBJECT: METADATA,
+}
+
+
+def _field_option(one: Field, *, with_default: bool) -> Callable[[F], F]:
+    name = f"--{one.name.replace('_', '-')}"
+    help = f"{one.help} (default: {one.default})." if with_default and one.default else f"{one.help}."
+    match one.form:
+        case Form.REPO:
+            return namespace_option(help)
+        case Form.CHOICE:
+            return option(name, type=click.Choice(one.offered), help=help)
+        case Form.TAGS | Form.PATHS:
+            return list_option(name, type=_FIELD_TYPES[one.form], metavar=one.metavar, help=help)
+        case _:
+            return option(name, type=_FIELD_TYPES[one.form], metavar=one.metavar, help=help)
 
 
 words_argument = click.argument("words", metavar="WORDS...", nargs=-1, required=True, help="Words to search for.")

@@ -9,9 +9,9 @@ from typing import Any
 
 from nudge.cli import output
 from nudge.cli.output import Console, Styler
-from nudge.cli.params import KINDS
 from nudge.core.clock import ago
 from nudge.core.text import escape
+from nudge.notes.fields import KINDS
 from nudge.process.client import Client
 
 MINUTES = "%Y-%m-%d %H:%M"

@@ -16,19 +16,18 @@ from typing import Any
 from nudge.core import limits
 from nudge.core.errors import Invalid
 from nudge.core.text import single_line
-from nudge.notes.note import (
+from nudge.notes.fields import (
     ATTEMPT,
     LONG,
     Draft,
-    Note,
     check_choice,
-    check_confidence,
+    check_fraction,
     check_metadata,
     check_text,
-    check_title,
     parse_time,
     rfc3339,
 )
+from nudge.notes.note import Note
 
 DOMAINS = ("debugging", "refactoring", "feature", "optimization", "testing", "documentation", "other")
 STRATEGIES = (
@@ -217,7 +216,7 @@ def parse_plan(fields: Mapping[str, Any]) -> Plan:
         },
         domain=check_domain(fields.get("domain") or DOMAINS[-1]),
         strategy=_optional(fields, "strategy", _check_strategy),
-        confidence=_optional(fields, "confidence", check_confidence),
+        confidence=_optional(fields, "confidence", _check_confidence),
     )
 
 
@@ -226,7 +225,7 @@ def parse_update(fields: Mapping[str, Any]) -> tuple[dict[str, Any], str | None]
     checks: dict[str, Any] = {
         **{name: lambda value, name=name: _attempt_text(value, name) for name in _TEXTS},
         "strategy": _check_strategy,
-        "confidence": check_confidence,
+        "confidence": _check_confidence,
     }
     changes = {name: check(fields[name]) for name, check in checks.items() if fields.get(name) is not None}
     note = _optional(fields, "note", lambda value: _attempt_text(value, "note"))
@@ -292,11 +291,12 @@ def _attempt_text(value: object, name: str) -> str:
 
 
 def _check_goal(value: object) -> str:
-    """Check the goal, which becomes the title of the note, under the name that the journal has for it."""
-    try:
-        return check_title(value)
-    except Invalid as error:
-        raise Invalid(error.rule, field="goal") from None
+    """Check the goal, which becomes the title of the note."""
+    return check_text(value, "goal", limits.MAX_TITLE_BYTES)
+
+
+def _check_confidence(value: object) -> float:
+    return check_fraction(value, "confidence")
 
 
 def _optional(fields: Mapping[str, Any], name: str, check: Any) -> Any:

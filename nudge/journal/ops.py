@@ -19,6 +19,7 @@ from nudge.journal import store as journal
 from nudge.journal.attempts import Attempt, Resolution, parse_plan, parse_resolution, parse_update, plan_draft
 from nudge.journal.store import AttemptFilter
 from nudge.notes import namespaces
+from nudge.notes.fields import GLOBAL, Draft, parse_time, rfc3339
 from nudge.notes.models import (
     ActiveAttemptResult,
     Calibrate,
@@ -40,7 +41,7 @@ from nudge.notes.models import (
     UpdateAttempt,
     UpdateAttemptResult,
 )
-from nudge.notes.note import GLOBAL, Draft, Lifetimes, parse_time, rfc3339
+from nudge.notes.note import Lifetimes
 from nudge.notes.ops import Origin, fitting, lifetimes_of, refuse_hidden
 from nudge.security.secrets import find_secret
 from nudge.telling import start_rows
@@ -62,7 +63,7 @@ async def start(app: App, params: StartAttempt, call: Call) -> Any:
     plan = parse_plan(params.model_dump())
     caller = _caller(app, params, call)
     origin = Origin(app, call, caller.visible)
-    fields = StoreMemory(title=plan.goal, content=plan.prediction)
+    fields = StoreMemory.model_validate({"title": plan.goal, "content": plan.prediction})
     draft = plan_draft(plan, origin.draft(fields, app.now()))
     await _refuse_secrets(app, {"goal": plan.goal, **plan.to_metadata()})
 

@@ -37,7 +37,8 @@ from nudge.journal.attempts import (
     without_none,
 )
 from nudge.notes import store
-from nudge.notes.note import ATTEMPT, Draft, Lifetimes, Note, rfc3339
+from nudge.notes.fields import ATTEMPT, Draft, rfc3339
+from nudge.notes.note import Lifetimes, Note
 from nudge.notes.store import OPEN, SqlConnection, placeholders
 
 

@@ -15,7 +15,8 @@ from nudge.core.errors import Invalid, NotFound
 from nudge.core.note_files import given_files, with_files
 from nudge.core.words import split_words, stem
 from nudge.notes import store
-from nudge.notes.note import LONG, Draft, Lifetimes, Note, rfc3339
+from nudge.notes.fields import LONG, STORED, Draft, rfc3339
+from nudge.notes.note import Lifetimes, Note
 from nudge.notes.retrieval import Words
 from nudge.notes.store import NoteFilter, SqlConnection
 
@@ -31,7 +32,6 @@ _ARCHIVED = f"""(SELECT id, namespace, note, archived_at, archive_reason, NULL A
     json_extract(note, '$.priority') AS priority, json_extract(note, '$.updated_at') AS updated_at
     FROM {_SOUND}) n"""
 """Archived notes with the columns that a filter needs; an expired one is meant too."""
-_DRAFT = ("title", "content", "namespace", "tier", "kind", "priority", "confidence", "source", "metadata", "origin")
 
 
 def forget(
@@ -125,7 +125,8 @@ def restore(connection: SqlConnection, note_id: int, now: float, lifetimes: Life
         raise NotFound(f"there is no note m{note_id} in the archive", id=note_id)
     try:
         fields = json.loads(row[0])
-        draft = Draft(**{name: fields[name] for name in _DRAFT}, tags=tuple(fields["tags"]))
+        stored = {one.name: fields[one.name] for one in STORED}
+        draft = Draft(**{**stored, "tags": tuple(stored["tags"])})
     except (KeyError, TypeError, ValueError):
         raise Invalid(
             f"m{note_id} is damaged and cannot be restored; delete it with: nudge note archive purge"

@@ -14,7 +14,6 @@ from nudge.cli.params import (
     DAYS,
     NOTE_ID,
     NOTE_IDS,
-    TIERS,
     WHOLE,
     dry_run_option,
     filter_options,
@@ -29,6 +28,7 @@ from nudge.cli.render import age_text, count_lines, note_name, table, title_of
 from nudge.cli.verbs import NOTES
 from nudge.core import limits
 from nudge.core.text import escape, format_size
+from nudge.notes.fields import TIERS
 from nudge.notes.render import Note, tier_text
 from nudge.settings import config
 

@@ -19,8 +19,8 @@ from nudge.core.words import split_words, stem
 from nudge.hints.fields import search_text
 from nudge.history import projects
 from nudge.learning import store as fact_store
+from nudge.notes.fields import ATTEMPT
 from nudge.notes.models import Filters
-from nudge.notes.note import ATTEMPT
 from nudge.notes.ops import note_filter
 from nudge.telling.common_words import weight_of
 from nudge.telling.ledger import Line

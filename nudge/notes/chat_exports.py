@@ -18,7 +18,7 @@ from typing import Any, TypeGuard
 from nudge.core import limits
 from nudge.core.errors import Invalid
 from nudge.core.text import single_line
-from nudge.notes.note import parse_time, rfc3339
+from nudge.notes.fields import parse_time, rfc3339
 
 CLAUDE, CHATGPT, SLACK = "claude", "chatgpt", "slack"
 

@@ -16,8 +16,6 @@ from nudge.cli.app import verb, verb_group
 from nudge.cli.output import EXIT_BROKEN_PIPE, EXIT_NOT_FOUND, EXIT_OK, EXIT_REFUSED, Console
 from nudge.cli.params import (
     NOTE_ID,
-    RELATIONS,
-    TIERS,
     WHOLE,
     field_options,
     filter_options,
@@ -36,6 +34,7 @@ from nudge.core.text import escape
 from nudge.core.words import content_words
 from nudge.hints import cli as hints
 from nudge.notes import render
+from nudge.notes.fields import RELATIONS, TIERS
 
 _TITLE_CHARS = 100  # in a title that is made from the first sentence
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[\"'(]?[A-Z0-9])|\n")

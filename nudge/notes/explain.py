@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from nudge.notes.note import Note, rfc3339
+from nudge.notes.fields import rfc3339
+from nudge.notes.note import Note
 from nudge.notes.ranking import COMPONENTS, Score
 
 INVALID_ARGUMENT, NOT_FOUND, PROJECT_MISMATCH = "INVALID_ARGUMENT", "NOT_FOUND", "PROJECT_MISMATCH"

@@ -5,10 +5,11 @@ every session: limits in bytes, and choices that an agent seldom makes, are left
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from collections.abc import Callable, Mapping
+from operator import getitem
+from typing import Annotated, Any, Literal, Optional, TypeVar, cast
 
-from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, create_model
 from pydantic_core import PydanticCustomError
 
 from nudge.core import limits
@@ -17,7 +18,10 @@ from nudge.core.context import Context
 from nudge.core.errors import Invalid
 from nudge.core.text import is_all_visible
 from nudge.journal.attempts import ROOT_CAUSES
-from nudge.notes.note import COMPACT_TOON_FIELDS, TOON_FIELDS, dump_toon, parse_id
+from nudge.notes.fields import FIELDS, Form
+from nudge.notes.fields import Field as NoteField
+from nudge.notes.note import parse_id
+from nudge.notes.toon import COMPACT_TOON_FIELDS, TOON_FIELDS, dump_toon
 
 # Notes
 
@@ -42,17 +46,6 @@ NoteId = Annotated[int, BeforeValidator(_note_id), _ID_SCHEMA]
 AnyNoteId = Annotated[int, BeforeValidator(_any_note_id), _ID_SCHEMA]
 """Also a number that no note has, such as 0: one of several ids that is not found."""
 Tier = Literal["short", "mid", "long"]
-Kind = Literal[
-    "note",
-    "decision",
-    "bugfix",
-    "feature",
-    "refactor",
-    "discovery",
-    "change",
-    "lesson",
-    "session_summary",
-]
 Relation = Literal["related_to", "supersedes", "contradicts", "derived_from"]
 Format = Literal["json", "toon", "toon_compact"]
 """Of the text block in an MCP answer."""
@@ -60,24 +53,60 @@ Priority = Annotated[int, Field(ge=limits.MIN_PRIORITY, le=limits.MAX_PRIORITY)]
 Confidence = Annotated[float, Field(ge=0, le=1)]
 Limit = Annotated[int, Field(ge=1, le=limits.MAX_NOTES_LISTED)]
 Offset = Annotated[int, Field(ge=0, le=limits.MAX_SEARCH_OFFSET)]
-Time = Annotated[str, Field(description="RFC 3339")]
-_UNLISTED = Field(json_schema_extra={UNLISTED: True})  # an agent that stores what it found out seldom says more
+M = TypeVar("M", bound=Params)
 
 
+def _model_type(one: NoteField) -> Any:
+    """The type of a field in the models. The rest of its rules is left to the check of the field."""
+    match one.form:
+        case Form.CHOICE if not one.is_unlisted:
+            return getitem(Literal, one.offered)
+        case Form.WHOLE:
+            return Annotated[int, Field(ge=limits.MIN_PRIORITY, le=one.most)]
+        case Form.FRACTION:
+            return Confidence
+        case _:
+            return _TYPES.get(one.form, str)
+
+
+_TYPES: dict[Form, Any] = {
+    Form.TAGS: list[str],
+    Form.PATHS: list[str],
+    Form.SECONDS: int,
+    Form.OBJECT: dict[str, Any],
+}
+
+
+def _stored_field(one: NoteField) -> tuple[Any, Any]:
+    extra: Any = {UNLISTED: True} if one.is_unlisted else None
+    about = one.about or None
+    if one.is_required:
+        return _model_type(one), Field(description=about)
+    return Optional[_model_type(one)], Field(None, description=about, json_schema_extra=extra)  # noqa: UP045
+
+
+def _changed_field(one: NoteField) -> tuple[Any, Any]:
+    described: Any = Annotated[_model_type(one), Field(description=one.about_change or None)]
+    return Optional[described], None  # noqa: UP045
+
+
+def _with_note_fields(*, stores: bool) -> Callable[[type[M]], type[M]]:
+    """Add the fields of a note to a model: `stores` for a new one, else for changes, which may be any of them."""
+
+    def decorate(model: type[M]) -> type[M]:
+        taken = (one for one in FIELDS if stores or one.is_changeable)
+        fields: Any = {one.name: _stored_field(one) if stores else _changed_field(one) for one in taken}
+        made: Any = create_model(
+            model.__name__, __base__=model, __module__=model.__module__, __doc__=model.__doc__, **fields
+        )
+        return cast(type[M], made)
+
+    return decorate
+
+
+@_with_note_fields(stores=True)
 class StoreMemory(InContext):
-    title: Annotated[str, Field(description="the same title updates what is given")]
-    content: str
-    kind: Kind | None = None
-    tier: Annotated[Tier | None, Field(description="6 hours, 7 days, permanent")] = None
-    tags: list[str] | None = None
-    files: Annotated[list[str] | None, Field(description="repo paths; default: what you changed last")] = None
-    priority: Annotated[Priority | None, _UNLISTED] = None
-    confidence: Annotated[Confidence | None, _UNLISTED] = None
-    namespace: Annotated[str | None, Field(description="default: your repo")] = None
-    source: Annotated[str | None, _UNLISTED] = None
-    expires_at: str | None = None
-    ttl_secs: Annotated[int | None, _UNLISTED] = None
-    metadata: Annotated[dict[str, Any] | None, _UNLISTED] = None
+    pass
 
 
 class Filters(Params):
@@ -124,21 +153,9 @@ class GetMemory(OneMemory):
     namespace: str | None = None  # of the note: a caller outside of a private project must name it
 
 
+@_with_note_fields(stores=False)
 class UpdateMemory(OneMemory):
     """Only what is given changes; nothing given is no error."""
-
-    title: str | None = None
-    content: str | None = None
-    kind: Kind | None = None
-    tier: Tier | None = None
-    tags: list[str] | None = None
-    files: list[str] | None = None
-    priority: Priority | None = None
-    confidence: Confidence | None = None
-    namespace: str | None = None
-    source: str | None = None
-    expires_at: Time | None = None
-    metadata: dict[str, Any] | None = None
 
 
 class Link(InContext):

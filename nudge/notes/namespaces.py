@@ -12,7 +12,7 @@ from nudge.core.context import is_project
 from nudge.core.errors import Invalid
 from nudge.core.text import quote_name
 from nudge.core.visibility import EVERYTHING, Visibility
-from nudge.notes.note import GLOBAL, TIERS
+from nudge.notes.fields import GLOBAL, TIERS
 from nudge.notes.store import LIVE, SqlConnection, placeholders
 
 _DAMAGED = "(damaged)"

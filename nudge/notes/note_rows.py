@@ -13,13 +13,17 @@ from typing import Any
 
 from nudge.core import limits
 from nudge.core.errors import Invalid
-from nudge.notes.note import GLOBAL, KINDS, LONG, NOTE, TIERS, Draft, Note, check_choice
+from nudge.notes.fields import LONG, STORED, Draft, Field, Form, check_choice
+from nudge.notes.note import Note
 
-_NAMES = (
-    *("id", "uid", "tier", "namespace", "kind", "title", "content", "tags", "priority", "confidence", "source"),
-    *("access_count", "created_at", "updated_at", "last_accessed_at", "expires_at", "metadata", "origin"),
-)
+STORED_NAMES = tuple(one.name for one in STORED)
+_TIMES = ("created_at", "updated_at", "last_accessed_at", "expires_at")
+_NAMES = ("id", "uid", *STORED_NAMES, "access_count", *_TIMES)
 COLUMNS = ", ".join(f"n.{name}" for name in _NAMES)
+JSON_FORMS = (Form.TAGS, Form.OBJECT)
+"""Stored as JSON."""
+_IF_DAMAGED = {"tier": LONG, "priority": 1, "confidence": 0.0}
+"""What stands for a field that cannot be read, where it is not its default: such a note is kept, and ranks last."""
 
 Values = Mapping[str, Any]
 
@@ -37,20 +41,14 @@ def read_note(row: Sequence[Any]) -> Note:
 
 
 def stored_values(draft: Draft) -> tuple[Any, ...]:
-    """The values of a draft, in the order of `store.insert`."""
-    return (
-        draft.tier,
-        draft.namespace,
-        draft.kind,
-        draft.title,
-        draft.content,
-        json.dumps(draft.tags, ensure_ascii=False),
-        draft.priority,
-        draft.confidence,
-        draft.source,
-        json.dumps(dict(draft.metadata), ensure_ascii=False),
-        json.dumps(dict(draft.origin), ensure_ascii=False),
-    )
+    """The values of a draft, in the order of `STORED_NAMES`."""
+    return tuple(_stored(one, getattr(draft, one.name)) for one in STORED)
+
+
+def _stored(one: Field, value: Any) -> Any:
+    if one.form not in JSON_FORMS:
+        return value
+    return json.dumps(dict(value) if one.form is Form.OBJECT else value, ensure_ascii=False)
 
 
 def all_fields(note: Note) -> dict[str, Any]:
@@ -58,29 +56,13 @@ def all_fields(note: Note) -> dict[str, Any]:
     return {
         **note.to_wire(),
         "uid": note.uid,
-        "metadata": dict(note.draft.metadata),
-        "origin": dict(note.draft.origin),
-        "created_at": note.created_at,
-        "updated_at": note.updated_at,
-        "last_accessed_at": note.last_accessed_at,
-        "expires_at": note.expires_at,
+        **{one.name: dict(getattr(note.draft, one.name)) for one in STORED if one.form is Form.OBJECT},
+        **{name: getattr(note, name) for name in _TIMES},
     }
 
 
 def _parse(values: Values) -> Note:
-    draft = Draft(
-        title=_text(values, "title", limits.MAX_TITLE_BYTES),
-        content=_text(values, "content", limits.MAX_NOTE_BYTES),
-        namespace=_text(values, "namespace", limits.MAX_NAMESPACE_BYTES),
-        tier=check_choice(values["tier"], TIERS, "tier"),
-        kind=check_choice(values["kind"], KINDS, "kind"),
-        tags=_tags(values),
-        priority=_whole(values, "priority"),
-        confidence=_number(values, "confidence"),
-        source=_text(values, "source", limits.MAX_TITLE_BYTES),
-        metadata=_object(values, "metadata"),
-        origin=_object(values, "origin"),
-    )
+    draft = Draft(**{one.name: _read(values, one) for one in STORED})
     return Note(
         values["id"],
         _text(values, "uid", limits.MAX_TITLE_BYTES),
@@ -102,17 +84,11 @@ def _damaged(values: Values, damage: str) -> Note:
         except Invalid:
             return default
 
-    tier, kind = values["tier"], values["kind"]
-    draft = Draft(
-        title=f"(damaged: {damage}) {readable(_text, '', 'title', limits.MAX_TITLE_BYTES)}".rstrip(),
-        content=readable(_text, "", "content", limits.MAX_NOTE_BYTES),
-        namespace=readable(_text, GLOBAL, "namespace", limits.MAX_NAMESPACE_BYTES),
-        tier=tier if tier in TIERS else LONG,
-        kind=kind if kind in KINDS else NOTE,
-        tags=readable(_tags, ()),
-        priority=readable(_whole, 1, "priority"),
-        confidence=readable(_number, 0.0, "confidence"),
-    )
+    unreadable = object()
+    fields = {one.name: readable(_read, _IF_DAMAGED.get(one.name, unreadable), one) for one in STORED}
+    fields = {name: value for name, value in fields.items() if value is not unreadable}
+    title = f"(damaged: {damage}) {fields.get('title', '')}".rstrip()
+    draft = Draft(**{"content": "", **fields, "title": title})
     return Note(
         values["id"],
         readable(_text, "", "uid", limits.MAX_TITLE_BYTES),
@@ -127,6 +103,22 @@ def _damaged(values: Values, damage: str) -> Note:
 
 
 # Values. The limits are those of `note`, in characters: what was stored was measured in bytes.
+
+
+def _read(values: Values, one: Field) -> Any:
+    match one.form:
+        case Form.CHOICE if one.name != "source":  # other versions may have other sources
+            return check_choice(values[one.name], one.accepted, one.name)
+        case Form.WHOLE:
+            return _whole(values, one.name)
+        case Form.FRACTION:
+            return _number(values, one.name)
+        case Form.TAGS:
+            return _tags(values)
+        case Form.OBJECT:
+            return _object(values, one.name)
+        case _:
+            return _text(values, one.name, one.most or limits.MAX_TITLE_BYTES)
 
 
 def _text(values: Values, name: str, most: int) -> str:

@@ -23,6 +23,7 @@ from nudge.core.visibility import Visibility, visible_to
 from nudge.history import queries as views
 from nudge.notes import archive, namespaces, ranking
 from nudge.notes import store as notes
+from nudge.notes.fields import GLOBAL, Draft, check_kind, check_relation, parse_changes, parse_draft, parse_time
 from nudge.notes.models import (
     Bulk,
     BulkResult,
@@ -51,19 +52,7 @@ from nudge.notes.models import (
     UpdateMemory,
     as_text,
 )
-from nudge.notes.note import (
-    GLOBAL,
-    PASSING_KINDS,
-    Draft,
-    Lifetimes,
-    Note,
-    check_kind,
-    check_relation,
-    find_secret_in,
-    parse_changes,
-    parse_draft,
-    parse_time,
-)
+from nudge.notes.note import Lifetimes, Note, find_secret_in
 from nudge.notes.retrieval import Words, count_segments, is_small, merge_new_segments, merge_segments
 from nudge.notes.store import NoteFilter
 from nudge.storage.database import Database

@@ -21,7 +21,8 @@ from typing import NamedTuple, Self
 
 from nudge.core import limits
 from nudge.notes.claims import claims_of, may_contradict, negations
-from nudge.notes.note import ATTEMPT, LONG, MID, Note
+from nudge.notes.fields import ATTEMPT, LONG, MID
+from nudge.notes.note import Note
 from nudge.notes.retrieval import Condition, Words, best_matches, text_scores, titles_about, words_in
 from nudge.notes.store import LIVE, SOUND, NoteFilter, SqlConnection, get_many, placeholders
 

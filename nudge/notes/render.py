@@ -12,10 +12,13 @@ from nudge.cli.output import Console, Styler
 from nudge.cli.render import BAR_WIDTH, age_text, bar, count_lines, note_name, seconds_of, title_of
 from nudge.core import limits
 from nudge.core.text import escape, format_size, format_span
+from nudge.notes.fields import STORED
 
 Note = dict[str, Any]
 
 _LISTED_CHARS = 1_000  # of the text of a note in a list
+_PLACED = frozenset(("title", "content", "tier", "kind", "namespace", "priority", "confidence", "tags", "source"))
+"""Fields that have their place in the lines of a note; others follow."""
 _STRONG, _MIDDLING = 8, 5  # priorities that are green, yellow; the others are red
 _TIER_STYLES = {"short": "red", "mid": "yellow", "long": "green"}
 
@@ -119,9 +122,9 @@ def _note_fields(console: Console, note: Note) -> Iterator[tuple[str, str]]:
     if note.get("access_count"):
         yield "recalled", output.count(note["access_count"], "time")
     yield "expires", f"in {_remaining_time(note['expires_at'])}" if note.get("expires_at") else "never"
-    for name in ("origin", "metadata"):
-        if note.get(name):
-            yield name, escape(json.dumps(note[name], ensure_ascii=False))
+    for one in reversed(STORED):
+        if one.name not in _PLACED and note.get(one.name):
+            yield one.name, escape(json.dumps(note[one.name], ensure_ascii=False))
 
 
 def _link_text(link: Mapping[str, Any], note_id: int) -> str:

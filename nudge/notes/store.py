@@ -18,21 +18,9 @@ from nudge.core import limits
 from nudge.core.errors import Conflict, Invalid, NotFound
 from nudge.core.note_files import FILES, given_files, index_files, with_files
 from nudge.core.passages import index_passages
-from nudge.notes.note import (
-    ATTEMPT,
-    GLOBAL,
-    LONG,
-    MID,
-    SHORT,
-    TIERS,
-    Draft,
-    Lifetimes,
-    Note,
-    check_metadata,
-    rfc3339,
-    tier_of_kind,
-)
-from nudge.notes.note_rows import COLUMNS, all_fields, read_note, stored_values
+from nudge.notes.fields import ATTEMPT, GLOBAL, LONG, MID, SHORT, TIERS, Draft, check_metadata, rfc3339, tier_of_kind
+from nudge.notes.note import Lifetimes, Note
+from nudge.notes.note_rows import COLUMNS, STORED_NAMES, all_fields, read_note, stored_values
 from nudge.notes.retrieval import Words
 
 LIVE = "(n.expires_at IS NULL OR n.expires_at > ?)"
@@ -45,6 +33,13 @@ SOUND = (
     " AND n.confidence BETWEEN 0 AND 1 AND typeof(n.expires_at) IN ('null', 'real'))"
 )
 """What a note can be scored by. A damaged note is listed, but not recalled."""
+_INSERT = (
+    f"INSERT INTO notes (id, uid, {', '.join(STORED_NAMES)}, access_count, created_at, updated_at, last_accessed_at,"
+    f" expires_at) VALUES ({', '.join('?' * (len(STORED_NAMES) + 7))})"
+)
+_UPDATE = (
+    f"UPDATE notes SET {', '.join(f'{name} = ?' for name in STORED_NAMES)}, updated_at = ?, expires_at = ? WHERE id = ?"
+)
 _MOST_SUPERSEDED = 8  # notes that supersede one another in a row
 _PRIORITY_EVERY = 10  # recalls that raise the priority by one
 
@@ -122,7 +117,7 @@ def store(connection: SqlConnection, draft: Draft, now: float, lifetimes: Lifeti
 
 def _merge(draft: Draft, previous: Draft) -> Draft:
     """Return what an update makes of a note. A tier that was not given is the note's own, or that of its new kind."""
-    kept = {name: getattr(previous, name) for name in draft.defaulted - {"tier", "priority", "metadata", "files"}}
+    kept = {name: getattr(previous, name) for name in draft.defaulted - {"tier", "priority", "metadata", FILES}}
     merged = replace(draft, **kept, metadata=_merge_metadata(draft, previous))
     is_tier_kept = "tier" in draft.defaulted and merged.kind == previous.kind
     priority = previous.priority if "priority" in draft.defaulted else max(draft.priority, previous.priority)
@@ -177,9 +172,7 @@ def insert(
 ) -> Note:
     """Insert a row; times that are not given are now. The title must be free in its namespace."""
     cursor = connection.execute(
-        "INSERT INTO notes (id, uid, tier, namespace, kind, title, content, tags, priority, confidence, source,"
-        " metadata, origin, access_count, created_at, updated_at, last_accessed_at, expires_at)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        _INSERT,
         (
             note_id,
             uid or os.urandom(12).hex(),
@@ -477,8 +470,7 @@ def refuse_open_attempts(connection: SqlConnection, ids: Sequence[int]) -> None:
 def write(connection: SqlConnection, note_id: int, draft: Draft, now: float, expires_at: float | None) -> None:
     """Replace the fields of a note. The title must be free in its namespace."""
     connection.execute(
-        "UPDATE notes SET tier = ?, namespace = ?, kind = ?, title = ?, content = ?, tags = ?, priority = ?,"
-        " confidence = ?, source = ?, metadata = ?, origin = ?, updated_at = ?, expires_at = ? WHERE id = ?",
+        _UPDATE,
         (*stored_values(draft), now, expires_at, note_id),
     )
     _index(connection, note_id, draft)

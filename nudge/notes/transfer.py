@@ -18,22 +18,21 @@ from typing import Any
 
 from nudge.core.errors import Invalid
 from nudge.notes import store
-from nudge.notes.note import (
+from nudge.notes.fields import (
     ATTEMPT,
     GLOBAL,
+    STORED,
     TIERS,
     Draft,
-    Lifetimes,
-    Note,
     check_metadata,
     check_relation,
     clamp_time,
     parse_draft,
-    parse_id,
     parse_time,
     rfc3339,
 )
-from nudge.notes.note_rows import parse_json
+from nudge.notes.note import Lifetimes, Note, parse_id
+from nudge.notes.note_rows import JSON_FORMS, parse_json
 from nudge.notes.store import NoteFilter, SqlConnection
 
 CREATED, UPDATED, UNCHANGED, EXPIRED, FORGOTTEN, CONFLICT, REFUSED = (
@@ -43,9 +42,8 @@ MEMORIES, LINKS = "memories", "links"
 """The two lists of an export."""
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _UID = re.compile(r"[0-9a-f]{24}")
-_ROW_FIELDS = (
-    *("id", "uid", "title", "content", "namespace", "tier", "kind", "priority", "confidence", "source", "access_count"),
-)
+_ROW_FIELDS = ("id", "uid", "access_count", *(one.name for one in STORED if one.form not in JSON_FORMS))
+_ROW_JSON = tuple(one.name for one in STORED if one.form in JSON_FORMS)
 _ROW_TIMES = ("created_at", "updated_at", "last_accessed_at", "expires_at")
 
 
@@ -155,7 +153,7 @@ def parse_row(values: Mapping[str, Any], now: float) -> IncomingNote:
     """Validate the row of a note in another database. Its times are numbers, which `IncomingNote.clamped` makes
     valid."""
     given = {name: values[name] for name in _ROW_FIELDS}
-    parsed = {name: parse_json(values, name) for name in ("tags", "metadata", "origin")}
+    parsed = {name: parse_json(values, name) for name in _ROW_JSON}
     incoming = parse_note({**given, **parsed}, now, GLOBAL)
     created_at, updated_at, accessed_at, expires_at = (_row_time(values, name) for name in _ROW_TIMES)
     if created_at is None or updated_at is None:

@@ -14,7 +14,8 @@ from nudge.core.text import quote, quote_name, quote_titled
 from nudge.core.words import content_words, split_words, stem
 from nudge.journal.attempts import DOMAINS, LESSON
 from nudge.notes import ranking
-from nudge.notes.note import ATTEMPT, GLOBAL, Note
+from nudge.notes.fields import ATTEMPT, GLOBAL
+from nudge.notes.note import Note
 from nudge.notes.store import NoteFilter, SqlConnection, find_winners
 from nudge.telling.ledger import HEADER, Line
 from nudge.telling.prompt import Part, Text, parse_prompt, relevance, search_words

@@ -18,7 +18,8 @@ from typing import Any
 
 from nudge.core.words import split_words, stem
 from nudge.notes import store
-from nudge.notes.note import Draft, Lifetimes
+from nudge.notes.fields import Draft
+from nudge.notes.note import Lifetimes
 from nudge.storage import migrations
 from nudge.telling.file_notes import lines_for_files
 from nudge.telling.prompt_notes import lines_about

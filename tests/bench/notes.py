@@ -20,8 +20,8 @@ from typing import Any
 
 from nudge.core.passages import index_passages
 from nudge.notes import ranking
-from nudge.notes.note import COMPACT_TOON_FIELDS, TOON_FIELDS, dump_toon
 from nudge.notes.store import NoteFilter
+from nudge.notes.toon import COMPACT_TOON_FIELDS, TOON_FIELDS, dump_toon
 from nudge.storage import migrations
 from nudge.storage.sqlite import open_readonly, open_writable
 from tests.bench.report import Row

@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from nudge.notes import store
-from nudge.notes.note import Draft, Lifetimes
+from nudge.notes.fields import Draft
+from nudge.notes.note import Lifetimes
 from nudge.notes.store import NoteFilter
 from nudge.telling.prompt_notes import RelevantNote, relevant_notes
 from tests.bench.report import Row

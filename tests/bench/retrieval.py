@@ -21,7 +21,8 @@ from nudge.core import limits
 from nudge.history import store as observations
 from nudge.history.search import search_observations
 from nudge.notes import ranking, retrieval, store
-from nudge.notes.note import TIERS, Draft, Lifetimes
+from nudge.notes.fields import TIERS, Draft
+from nudge.notes.note import Lifetimes
 from nudge.notes.store import NoteFilter
 from nudge.storage import migrations
 from tests.bench.report import Row

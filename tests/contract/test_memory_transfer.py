@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from nudge.core import limits
-from nudge.notes.note import rfc3339
+from nudge.notes.fields import rfc3339
 from nudge.storage.database import Database
 from tests.contract.ways import InProcess, Outcome
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from nudge.notes.note import parse_time, rfc3339
+from nudge.notes.fields import parse_time, rfc3339
 from nudge.storage.database import Database
 from tests.contract.ways import InProcess
 

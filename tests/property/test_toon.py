@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from nudge.notes.note import COMPACT_TOON_FIELDS, TOON_FIELDS, dump_toon
+from nudge.notes.toon import COMPACT_TOON_FIELDS, TOON_FIELDS, dump_toon
 from tests import toon_parser
 
 # What the format is made of, more often than arbitrary text has it.

@@ -76,6 +76,7 @@ EXCEPTIONS = {
     # Nor has it for the text of a start, which is built from the files on the disk.
     ("nudge.hook", "nudge.telling.offline"),
     # An attempt is a note.
+    ("nudge.journal.store", "nudge.notes.fields"),
     ("nudge.journal.store", "nudge.notes.note"),
     ("nudge.journal.store", "nudge.notes.store"),
     # What is told is composed from a connection, since a hook has no application.

@@ -7,15 +7,14 @@ import time
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 
-from nudge.cli import params
 from nudge.core import limits
-from nudge.notes import note
+from nudge.notes import fields
 from nudge.notes.cli import first_sentence, recall_hints
-from nudge.notes.models import Kind
+from nudge.notes.models import StoreMemory
 from nudge.notes.note import Lifetimes
 from tests.unit.cli.conftest import NOTE, Nudge, Outcome, Server, Terminal, Typed
 
@@ -468,7 +467,9 @@ def test_repos(nudge: Nudge, server: Server) -> None:
 
 def test_the_kinds_that_are_offered_are_those_that_are_taken() -> None:
     """An attempt is the journal's to write; every kind can be filtered by."""
-    assert get_args(Kind) == params.STORED_KINDS and params.KINDS == note.KINDS
+    schema = StoreMemory.model_json_schema()["properties"]["kind"]
+    assert tuple(schema["anyOf"][0]["enum"]) == fields.STORED_KINDS
+    assert set(fields.KINDS) - set(fields.STORED_KINDS) == {fields.ATTEMPT}
 
 
 # The hints that recall shows

@@ -4,7 +4,7 @@ import pytest
 
 from nudge.cli import params
 from nudge.cli.params import parse_globs
-from nudge.notes import chat_exports, note
+from nudge.notes import chat_exports
 
 
 @pytest.mark.parametrize(
@@ -49,8 +49,6 @@ def test_no_glob_at_all_is_refused(text: str) -> None:
 
 def test_the_words_of_the_options_are_those_of_the_domain() -> None:
     """The terminal does not import it, which would take longer than most commands."""
-    assert params.TIERS == note.TIERS and params.KINDS == note.KINDS
-    assert params.NOTE_SOURCES == note.SOURCES and params.RELATIONS == note.RELATIONS
     from nudge.notes.transfer_cli import FORMATS
 
     assert FORMATS == (chat_exports.CLAUDE, chat_exports.CHATGPT, chat_exports.SLACK)

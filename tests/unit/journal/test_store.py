@@ -14,8 +14,8 @@ from nudge.core.errors import Conflict, NotFound
 from nudge.journal import store as journal
 from nudge.journal.attempts import Attempt, Plan, Resolution
 from nudge.notes import archive, store, transfer
+from nudge.notes.fields import Draft
 from nudge.notes.foreign_notes import ForeignNotes
-from nudge.notes.note import Draft
 from nudge.notes.store import OPEN
 from nudge.storage import migrations
 from tests.unit.notes.stored import LIFETIMES, NOW, add, insert_row

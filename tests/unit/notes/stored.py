@@ -6,7 +6,8 @@ import sqlite3
 from typing import Any
 
 from nudge.notes import store
-from nudge.notes.note import Draft, Lifetimes, Note
+from nudge.notes.fields import Draft
+from nudge.notes.note import Lifetimes, Note
 
 NOW = 1_800_000_000.0
 LIFETIMES = Lifetimes()

@@ -10,7 +10,7 @@ import pytest
 
 from nudge.core.errors import Conflict, NotFound
 from nudge.notes import archive, ranking, store
-from nudge.notes.note import PASSING_KINDS, Draft
+from nudge.notes.fields import PASSING_KINDS, Draft
 from nudge.notes.store import NoteFilter
 from nudge.storage import migrations
 from tests.unit.notes.stored import LIFETIMES, NOW, add, insert_row

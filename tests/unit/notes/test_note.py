@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from nudge.core.errors import Invalid
+from nudge.notes import fields as note_fields
 from nudge.notes import note
-from nudge.notes.note import dump_toon
+from nudge.notes.toon import dump_toon
 from tests import toon_parser
 
 NOW = 1_800_000_000.0
@@ -19,7 +20,7 @@ MINIMAL = {"title": "We use Axum", "content": "The server is built with Axum 0.8
 
 def test_the_defaults() -> None:
     """A title and a content are enough."""
-    draft = note.parse_draft(MINIMAL, now=NOW)
+    draft = note_fields.parse_draft(MINIMAL, now=NOW)
     assert (draft.tier, draft.namespace, draft.kind, draft.priority, draft.confidence) == (
         "mid",
         "global",
@@ -66,19 +67,19 @@ def test_the_defaults() -> None:
 def test_what_is_refused(fields: dict[str, Any], field: str) -> None:
     """Each field has its limits, and the error names the field."""
     with pytest.raises(Invalid) as refused:
-        note.parse_draft({**MINIMAL, **fields}, now=NOW)
+        note_fields.parse_draft({**MINIMAL, **fields}, now=NOW)
     assert refused.value.field == field
 
 
 def test_a_repo_is_a_namespace() -> None:
     """Slashes, colons and blanks are allowed: the default is a whole repo identity, or a directory."""
     for namespace in ("github.com/acme/api", "git:acme/api", "/home/me/my project"):
-        assert note.parse_draft(MINIMAL, now=NOW, namespace=namespace).namespace == namespace
+        assert note_fields.parse_draft(MINIMAL, now=NOW, namespace=namespace).namespace == namespace
 
 
 def test_tags_are_kept_once_and_may_be_one_text() -> None:
     """`a,b` is two tags; the same tag twice is one."""
-    assert note.check_tags("a, b,,a") == ("a", "b")
+    assert note_fields.check_tags("a, b,,a") == ("a", "b")
 
 
 @pytest.mark.parametrize("written", [12, "12", "m12"])
@@ -96,16 +97,16 @@ def test_what_is_no_id(written: object) -> None:
 
 def test_an_update_checks_only_what_it_names() -> None:
     """Missing fields stay as they are, a wrong one is refused."""
-    assert note.parse_changes({"priority": 8, "title": None}, now=NOW) == {"priority": 8}
+    assert note_fields.parse_changes({"priority": 8, "title": None}, now=NOW) == {"priority": 8}
     with pytest.raises(Invalid):
-        note.parse_changes({"tier": "forever"}, now=NOW)
+        note_fields.parse_changes({"tier": "forever"}, now=NOW)
 
 
 def test_lifetimes_are_configurable() -> None:
     """By the names in `config.toml`; 0 is for good."""
     lifetimes = note.Lifetimes.configured({"short_ttl_secs": 60.0, "mid_ttl_secs": 0.0, "long_ttl_secs": 10.0})
-    draft = note.parse_draft(MINIMAL, now=NOW)
-    expiries = [lifetimes.expiry(replace(draft, tier=tier), NOW) for tier in note.TIERS]
+    draft = note_fields.parse_draft(MINIMAL, now=NOW)
+    expiries = [lifetimes.expiry(replace(draft, tier=tier), NOW) for tier in note_fields.TIERS]
     assert expiries == [NOW + 60, None, NOW + 10]
     assert lifetimes.expiry(replace(draft, expires_at=NOW + 5), NOW) == NOW + 5
     assert note.Lifetimes.configured({}) == note.Lifetimes()

@@ -22,7 +22,7 @@ from nudge.hints.lifetime import open_in_memory
 from nudge.interfaces.operations import OPERATIONS
 from nudge.notes import models as memory_models
 from nudge.notes import ops as memories
-from nudge.notes.note import COMPACT_TOON_FIELDS, dump_toon
+from nudge.notes.toon import COMPACT_TOON_FIELDS, dump_toon
 from nudge.settings.config import Settings
 from nudge.storage.database import Database
 from tests.unit.history.stored import event

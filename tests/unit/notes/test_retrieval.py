@@ -13,7 +13,8 @@ from nudge.core import limits
 from nudge.core.errors import Invalid
 from nudge.core.words import content_words
 from nudge.notes import ranking, retrieval, store
-from nudge.notes.note import TIERS, Draft, Lifetimes
+from nudge.notes.fields import TIERS, Draft
+from nudge.notes.note import Lifetimes
 from nudge.notes.retrieval import Words
 from nudge.notes.store import NoteFilter
 from nudge.storage import migrations

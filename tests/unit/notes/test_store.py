@@ -8,7 +8,7 @@ import pytest
 
 from nudge.core.errors import Conflict, Invalid, NotFound
 from nudge.notes import store
-from nudge.notes.note import Draft
+from nudge.notes.fields import Draft
 from tests.unit.notes.stored import LIFETIMES, NOW, add
 
 

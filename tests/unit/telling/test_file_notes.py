@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from nudge.notes import archive, store
-from nudge.notes.note import Draft, Lifetimes, parse_draft
+from nudge.notes.fields import Draft, parse_draft
+from nudge.notes.note import Lifetimes
 from nudge.storage import migrations
 from nudge.telling.file_notes import files_of, lines_for_files
 

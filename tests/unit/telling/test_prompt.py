@@ -10,7 +10,8 @@ import pytest
 from nudge.core import limits
 from nudge.core.words import stem
 from nudge.notes import store
-from nudge.notes.note import Draft, Lifetimes
+from nudge.notes.fields import Draft
+from nudge.notes.note import Lifetimes
 from nudge.notes.store import NoteFilter
 from nudge.storage import migrations
 from nudge.telling.common_words import weight_of

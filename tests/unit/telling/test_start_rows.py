@@ -13,7 +13,8 @@ from nudge.history import store
 from nudge.journal import store as journal
 from nudge.journal.attempts import Plan
 from nudge.notes import store as notes
-from nudge.notes.note import Draft, Lifetimes
+from nudge.notes.fields import Draft
+from nudge.notes.note import Lifetimes
 from nudge.telling.start_rows import attempts_at_start, start_notes
 from tests.unit.history.stored import NOW, empty, event
 
