@@ -23,7 +23,16 @@ from nudge.core.visibility import Visibility, visible_to
 from nudge.history import queries as views
 from nudge.notes import archive, namespaces, ranking
 from nudge.notes import store as notes
-from nudge.notes.fields import GLOBAL, Draft, check_kind, check_relation, parse_changes, parse_draft, parse_time
+from nudge.notes.fields import (
+    GLOBAL,
+    PASSING_KINDS,
+    Draft,
+    check_kind,
+    check_relation,
+    parse_changes,
+    parse_draft,
+    parse_time,
+)
 from nudge.notes.models import (
     Bulk,
     BulkResult,
