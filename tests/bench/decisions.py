@@ -16,6 +16,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from nudge.core.note_files import changed_files, with_files
 from nudge.core.words import split_words, stem
 from nudge.notes import store
 from nudge.notes.fields import Draft
@@ -65,26 +66,34 @@ def _share(what: str, counts: Counter[str], right: str, budget: float, note: str
     return Row("decisions", what, share, budget, "%", f"{counts[right]} of {counts[f'{kind} of']}", note, at_least=True)
 
 
-def stored_notes(rows: list[dict[str, Any]], namespace: str, *, with_files: bool = True) -> sqlite3.Connection:
-    """The notes of a repository; one that replaces another was resolved so."""
+def stored_notes(rows: list[dict[str, Any]], namespace: str, *, files: str = "given") -> sqlite3.Connection:
+    """The notes of a repository; one that replaces another was resolved so. `files`: whether the agent gave the files
+    of a note, left them to the `text`, or stored it after `edits` of them, of those of another note, and of a
+    manifest."""
     notes = sqlite3.connect(":memory:", isolation_level=None)
     migrations.migrate(notes)
     ids: dict[str, int] = {}
     for row in sorted(rows, key=lambda row: -row["age_days"]):
         now = NOW - row["age_days"] * _DAY
+        given = {"given": row["files"], "text": [], "edits": _edited(rows, row)}[files]
         draft = Draft(
             title=row["title"],
             content=row["content"],
             kind=row["kind"],
             tier="long",
             namespace=namespace,
-            metadata={"ref": row["id"], **({"files": row["files"]} if with_files else {})},
+            metadata=with_files({"ref": row["id"]}, given),
             origin={"branch": row.get("branch") or MAIN},
         )
         ids[row["id"]] = store.store(notes, draft, now, Lifetimes())[0].id
         if row.get("supersedes"):
             store.resolve(notes, ids[row["id"]], ids[row["supersedes"]], now, Lifetimes())
     return notes
+
+
+def _edited(rows: list[dict[str, Any]], row: dict[str, Any]) -> list[str]:
+    other = rows[rows.index(row) - 1]["files"]
+    return changed_files([*row["files"], "package.json", *other], f"{row['title']}\n{row['content']}")
 
 
 def ids_of(notes: sqlite3.Connection) -> dict[str, int]:
@@ -102,18 +111,20 @@ def touches(_: Machine) -> Iterator[Row]:
     """Files that are read or edited, each in a session of its own: one of the first two notes told is about it."""
     for name, file in SETS.items():
         repos = json.loads((DATA / file).read_text("utf-8"))
-        counts, by_text = _count_touches(repos, with_files=True), _count_touches(repos, with_files=False)
-        note = f"by the text alone {by_text['touch right']}, {by_text['quiet told']} where silence is due"
+        counts, by_text, by_edits = (_count_touches(repos, how) for how in ("given", "text", "edits"))
+        others = (("the text alone", by_text), ("edits before the note was stored", by_edits))
+        told = (f"by {name} {one['touch right']}, {one['quiet told']} where silence is due" for name, one in others)
+        note = "; ".join(told)
         yield _share(f"{name} set: a note about a file that is touched", counts, "touch right", TOUCHED, note)
         spoken, of = counts["quiet told"], counts["quiet of"]
         what = f"{name} set: told about a file that no note is about"
         yield Row("decisions", what, 100 * spoken / of, QUIET, "%", f"{spoken} of {of}")
 
 
-def _count_touches(repos: list[dict[str, Any]], *, with_files: bool) -> Counter[str]:
+def _count_touches(repos: list[dict[str, Any]], files: str) -> Counter[str]:
     counts = Counter[str]()
     for repo in repos:
-        with closing(stored_notes(repo["notes"], repo["repo"], with_files=with_files)) as notes:
+        with closing(stored_notes(repo["notes"], repo["repo"], files=files)) as notes:
             ids = ids_of(notes)
             for touch in repo["touches"]:
                 lines = lines_for_files(notes, [touch["path"]], repo["repo"], MAIN, None, NOW)
