@@ -33,6 +33,7 @@ _WORDS, _USUAL_WORDS = 2.5, 7
 _RECORD, _LACKING_NAME = 0.05, 2.0
 _MOST_SENTENCES = 6
 _MOST_WORDS = 400  # of a prompt
+_SHORT = 2  # letters
 _NEAR = 2  # places between the words of a pair
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
@@ -119,9 +120,10 @@ def relevance(parts: Sequence[Part], note: Text) -> Relevance | None:
     """Return how much a prompt is about a note; None when it is not. The best part and the best passage count."""
     if not parts:
         return None
-    passages = _passages(note, frozenset(word for part in parts for word in part.words))
+    texts = split_passages(note.content)
+    passages = _passages(note, _that_may_share(texts, parts[0]), frozenset(parts[0].words))
     best = max((_score(part, passage) for passage in passages for part in parts), key=lambda one: one.score)
-    threshold = _THRESHOLD + _PASSAGES * log(len(passages))
+    threshold = _THRESHOLD + _PASSAGES * log(len(texts))
     threshold += _PROMPT_WORDS * log(max(len(parts[0].weights) / _USUAL_PROMPT, 1.0))
     if len(best.words) + len(best.names) <= 1:
         threshold += _ONE_WORD
@@ -130,17 +132,33 @@ def relevance(parts: Sequence[Part], note: Text) -> Relevance | None:
     return best if best.score >= threshold else None
 
 
-def _passages(note: Text, wanted: frozenset[str]) -> list[_Passage]:
-    """The passages of a note; of their pairs those of wanted words."""
+def _that_may_share(texts: Sequence[str], prompt: Part) -> list[str]:
+    """The passages that may have a word or version of the prompt, and the first one, which has the title. To look at
+    every word of a long note takes a millisecond for each thousand."""
+    # Only the last letter of a stem may differ from the word.
+    beginnings = [word[:-1] if len(word) > _SHORT else word for word in prompt.weights] + [
+        name for name in prompt.names if not name.isalpha()
+    ]
+    others = (text for text in texts[1:] if not text.isascii() or _has_any(text.lower(), beginnings))
+    return [texts[0], *others]
+
+
+def _has_any(text: str, beginnings: Sequence[str]) -> bool:
+    return any(beginning in text for beginning in beginnings)
+
+
+def _passages(note: Text, texts: Sequence[str], wanted: frozenset[str]) -> list[_Passage]:
+    """Passages of a note; of their pairs those of wanted words."""
     title = _stems(note.title)
     files = [re.sub(r"\.\w+$", "", basename(path)) for path in note.files]
     of_files = {word for name in files for word in _stems(name)}
     names = _names(note.title) | {name.lower() for name in files}
+    pairs = _pairs(title, wanted)
     found = []
-    for text in split_passages(note.content):
+    for text in texts:
         words = _stems(text)
-        pairs = _pairs(title, wanted) | _pairs(words, wanted)
-        found.append(_Passage(frozenset(title), frozenset((*title, *words, *of_files)), pairs, names | _names(text)))
+        has = frozenset((*title, *words, *of_files))
+        found.append(_Passage(frozenset(title), has, pairs | _pairs(words, wanted), names | _names(text)))
     return found
 
 
