@@ -9,6 +9,7 @@ from nudge.learning.comparison import (
     has_same_arguments,
     has_same_subcommand,
     has_same_targets,
+    is_named_alike,
     is_same_call,
     is_same_script,
     launched_at,
@@ -191,7 +192,8 @@ def find_runner(attempt: Attempt) -> Cure | None:
     if failed.tool == worked.tool and (failed.subcommand == worked.subcommand or _is_option_value(worked)):
         return None
     is_job = same_job(attempt.job(failed), attempt.job(worked))
-    if not is_job and not (has_same_targets(failed, worked) and not attempt.job(worked)):
+    is_alike = has_same_targets(failed, worked) or is_named_alike(failed, worked)
+    if not is_job and not (is_alike and not attempt.job(worked)):
         return None
     new = [at for at, word in enumerate(worked.command.words) if str(word) not in failed.command.words]
     kept = [at for at in new if not is_target(worked.command.words[at]) or at == 0]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from difflib import SequenceMatcher
 from functools import lru_cache
 
+from nudge.core.programs import TARGET_RUNNERS
 from nudge.learning.jobs import NOISE, is_looking, is_target
 from nudge.learning.moved_paths import shared_length
 from nudge.learning.shell import parse_commands
@@ -91,6 +93,14 @@ def has_same_arguments(failed: Call, worked: Call) -> bool:
     if not rest or not any(is_target(word) or not word.startswith("-") for word in rest):
         return False
     return other[-len(rest) :] == rest and worked.words != failed.words and not is_looking(worked.command)
+
+
+def is_named_alike(failed: Call, worked: Call) -> bool:
+    """Whether a target is named by words of the failing call: `task load:smoke` for `k6 run load/smoke.js`."""
+    if worked.tool not in TARGET_RUNNERS or failed.tool == worked.tool:
+        return False
+    target = {part for part in re.split(r"[:._/-]", worked.subcommand) if len(part) > 2}
+    return target != set() and target <= {part for word in failed.words for part in re.split(r"[:._/-]", word)}
 
 
 def has_same_targets(failed: Call, worked: Call) -> bool:

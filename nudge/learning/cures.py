@@ -24,6 +24,7 @@ from nudge.learning.comparison import (
     has_same_subcommand,
     has_same_targets,
     is_misspelling,
+    is_named_alike,
     is_same_script,
     launched_at,
     quoted_at,
@@ -89,15 +90,17 @@ def does_same(attempt: Attempt) -> bool:
         return True
     if failure.family in ("path", "tool") and is_path(failure.detail):
         return True
-    return same_job(attempt.job(failed), attempt.job(worked))
+    return same_job(attempt.job(failed), attempt.job(worked)) or is_named_alike(failed, worked)
 
 
 def _prepares(attempt: Attempt) -> bool:
     """Whether a call is a step that cures such failures, not what failed: `docker login` after `docker push`."""
     failed, worked = attempt.call, attempt.worked
     step = step_of(worked.command)
-    is_other = main_words(failed.command) != main_words(worked.command) and step_of(failed.command) != step
-    return is_other and failed.tool == worked.tool and fits(attempt.failure.family, step) > 0
+    is_same = failed.subcommand == worked.subcommand != "" or main_words(failed.command) == main_words(worked.command)
+    if is_same or failed.tool != worked.tool or step_of(failed.command) == step:
+        return False
+    return fits(attempt.failure.family, step) > 0
 
 
 def _only_shows(failed: Call, worked: Call) -> bool:

@@ -295,7 +295,8 @@ def is_usable(fact: Fact, cwd: str | None, now: float) -> bool:
         return False
     which = availability.trust if fact.ran_lately(now) else None
     failing = command_of(fact.subject)
-    return _can_run(fact.answer, cwd, which, failing.program if failing is not None else "")
+    program = failing.program if failing is not None else ""
+    return _can_run(fact.answer, cwd, which, program, has_script=not cure.keeps_arguments)
 
 
 def _exists(path: str, cwd: str) -> bool:
@@ -307,9 +308,11 @@ def _has_module(fact: Fact, cwd: str) -> bool:
     return any(availability.has_module(command.program, command.tool, cwd) for command in commands)
 
 
-def _can_run(answer: str, cwd: str, which: Callable[[str], str | None] | None, failing: str) -> bool:
+def _can_run(
+    answer: str, cwd: str, which: Callable[[str], str | None] | None, failing: str, *, has_script: bool
+) -> bool:
     """Whether the programs of an answer, and the files that it names by a path of the repository, exist; what fails is
-    there."""
+    there. Without `has_script` the script is that of the failing command."""
     directory = cwd
     for command in parse_known(answer.removesuffix(CUT_OFF)):
         if command.tool == "cd" and command.arguments:
@@ -327,7 +330,7 @@ def _can_run(answer: str, cwd: str, which: Callable[[str], str | None] | None, f
             is_elsewhere = program.startswith(("/", "~"))  # it may be in a container
             if found is None and program != failing and (which is None or ("/" in program and not is_elsewhere)):
                 return False
-            if command.is_anonymous and _lacks_script(command, directory):
+            if has_script and command.is_anonymous and _lacks_script(command, directory):
                 return False
     return True
 

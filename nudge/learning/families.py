@@ -193,6 +193,8 @@ FAMILIES: tuple[Family, ...] = (
             r"(?i:(?:program|executable|binary|compiler|interpreter) ['\"`‘]?(?P<n>[\w.-]+)['\"`’]? ?"
             + _IS_ABSENT
             + r")",
+            r"(?i:(?:could not|cannot|can't|unable to|failed to) (?:find|locate|run) (?:the |an? )?['\"`]?"
+            r"(?P<n>[\w.-]+)['\"`]? (?:binary|executable|command|program|compiler|interpreter|toolchain|cli)\b)",
             r"env: ['‘]?(?P<n>[\w.-]+)['’]?: No such file",
             r"(?i:Program ['\"]?(?P<n>[\w.-]+)['\"]? (?:not found|is missing))",
         ),

@@ -31,6 +31,7 @@ SENTENCES: tuple[tuple[str, str, str], ...] = (
     ("module", "com.acme.gen", "src/Api.java:3: error: package com.acme.gen does not exist"),
     ("connection", "", "java.lang.IllegalStateException: Could not find a valid Docker environment."),
     ("version", "", "No version is set for command terraform"),
+    ("tool", "elm", "Error: could not find the elm binary. Is elm installed?"),
     ("locale", "", "notes.txt: hGetContents: invalid argument (cannot decode byte sequence starting from 195)"),
     ("setting", "", "error: please specify a board, or give one with --board"),
     ("setting", "", "fatal: a region must be given"),
