@@ -2,7 +2,7 @@
 
 An attempt is a note of the kind `attempt`. Its goal is the title; everything else is in the metadata, and again as text
 in the content, for recall. It is open while the metadata have a `session_id`, its owner, and no `outcome`. This module
-has its fields and rules; `journal` stores attempts.
+has its rules, `fields` its fields; `store` stores attempts.
 """
 
 from __future__ import annotations
@@ -16,28 +16,30 @@ from typing import Any
 from nudge.core import limits
 from nudge.core.errors import Invalid
 from nudge.core.text import single_line
+from nudge.journal.fields import (
+    ABANDONED,
+    DOMAINS,
+    FALSIFIED,
+    FIELDS,
+    OPEN_STATUS,
+    OPTIONAL_TEXTS,
+    OUTCOMES,
+    ROOT_CAUSES,
+    TEXTS,
+)
 from nudge.notes.fields import (
     ATTEMPT,
     LONG,
     Draft,
     check_choice,
-    check_fraction,
     check_metadata,
     check_text,
+    parse_changes,
     parse_time,
     rfc3339,
 )
 from nudge.notes.note import Note
 
-DOMAINS = ("debugging", "refactoring", "feature", "optimization", "testing", "documentation", "other")
-STRATEGIES = (
-    *("systematic-elimination", "trial-and-error", "research-first", "divide-and-conquer", "root-cause-analysis"),
-    *("copy-from-similar", "check-assumptions", "read-the-error", "ask-user"),
-)
-CONFIRMED, FALSIFIED, ABANDONED = "confirmed", "falsified", "abandoned"
-OUTCOMES = (CONFIRMED, FALSIFIED, ABANDONED)
-OPEN_STATUS = "open"
-ROOT_CAUSES = ("incomplete_information", "wrong_assumption", "unexpected_behavior", "environment_issue", "other")
 GOLD, SILVER, BRONZE = "gold", "silver", "bronze"
 LESSON = "lesson"
 NOT_GIVEN = "not given"
@@ -45,10 +47,8 @@ NOT_GIVEN = "not given"
 
 RANKED_AS = {GOLD: 1.0, SILVER: 0.8, BRONZE: 0.5, ABANDONED: 0.3}
 """The confidence of the note, by tier: how much recall trusts it."""
-_OPTIONAL_TEXTS = ("hypothesis", "action")
-_TEXTS = (*_OPTIONAL_TEXTS, "prediction")
 _LABELS = {
-    **{name: name.capitalize() for name in (*_TEXTS, "result", "surprise")},
+    **{name: name.capitalize() for name in (*TEXTS, "result", "surprise")},
     "root_cause": "Root cause",
     LESSON: "Lesson",
 }
@@ -182,7 +182,7 @@ class Attempt:
         metadata = {name: value for name, value in self.note.draft.metadata.items() if name != "outcome"}
         if "iterations" in metadata:
             metadata["iterations"] = metadata["iterations"][-limits.ITERATIONS_SHOWN :]
-        return {**self.to_summary(), **dict.fromkeys(_OPTIONAL_TEXTS, NOT_GIVEN), **metadata}
+        return {**self.to_summary(), **dict.fromkeys(OPTIONAL_TEXTS, NOT_GIVEN), **metadata}
 
     def to_summary(self) -> dict[str, Any]:
         """Its fields in a list."""
@@ -207,27 +207,13 @@ class Attempt:
 
 def parse_plan(fields: Mapping[str, Any]) -> Plan:
     """Validate the fields of a new attempt. The goal and the prediction are enough."""
-    return Plan(
-        goal=_check_goal(fields.get("goal")),
-        prediction=_attempt_text(fields.get("prediction"), "prediction"),
-        **{
-            name: _optional(fields, name, lambda value, name=name: _attempt_text(value, name))
-            for name in _OPTIONAL_TEXTS
-        },
-        domain=check_domain(fields.get("domain") or DOMAINS[-1]),
-        strategy=_optional(fields, "strategy", _check_strategy),
-        confidence=_optional(fields, "confidence", _check_confidence),
-    )
+    given = (one for one in FIELDS if one.is_required or fields.get(one.name) is not None)
+    return Plan(**{one.name: one.check(fields.get(one.name)) for one in given})
 
 
 def parse_update(fields: Mapping[str, Any]) -> tuple[dict[str, Any], str | None]:
     """Validate what an update names: the fields that change, and its note."""
-    checks: dict[str, Any] = {
-        **{name: lambda value, name=name: _attempt_text(value, name) for name in _TEXTS},
-        "strategy": _check_strategy,
-        "confidence": _check_confidence,
-    }
-    changes = {name: check(fields[name]) for name, check in checks.items() if fields.get(name) is not None}
+    changes = parse_changes(fields, now=0.0, table=FIELDS)
     note = _optional(fields, "note", lambda value: _attempt_text(value, "note"))
     if not changes and note is None:
         raise Invalid("name what changed: hypothesis, action, prediction, strategy, confidence or note")
@@ -244,16 +230,8 @@ def parse_resolution(fields: Mapping[str, Any]) -> Resolution:
     )
 
 
-def check_domain(value: object) -> str:
-    return check_choice(value, DOMAINS, "domain")
-
-
 def _check_outcome(value: object) -> str:
     return check_choice(value, OUTCOMES, "status")
-
-
-def _check_strategy(value: object) -> str:
-    return check_choice(value, STRATEGIES, "strategy")
 
 
 def _check_root_cause(value: object) -> dict[str, str]:
@@ -288,15 +266,6 @@ def _refuse_other_keys(value: object, names: Sequence[str], field: str) -> None:
 
 def _attempt_text(value: object, name: str) -> str:
     return check_text(value, name, limits.MAX_ATTEMPT_TEXT_BYTES)
-
-
-def _check_goal(value: object) -> str:
-    """Check the goal, which becomes the title of the note."""
-    return check_text(value, "goal", limits.MAX_TITLE_BYTES)
-
-
-def _check_confidence(value: object) -> float:
-    return check_fraction(value, "confidence")
 
 
 def _optional(fields: Mapping[str, Any], name: str, check: Any) -> Any:

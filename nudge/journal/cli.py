@@ -26,15 +26,10 @@ from nudge.cli.verbs import NOTES
 from nudge.core import limits
 from nudge.core.errors import NotFound
 from nudge.core.text import escape
+from nudge.journal.fields import DOMAINS, OUTCOMES, STRATEGIES
 
-_OUTCOMES = ("confirmed", "falsified", "abandoned")
-_DOMAINS = ("debugging", "refactoring", "feature", "optimization", "testing", "documentation", "other")
-_STRATEGIES = (
-    *("systematic-elimination", "trial-and-error", "research-first", "divide-and-conquer", "root-cause-analysis"),
-    *("copy-from-similar", "check-assumptions", "read-the-error", "ask-user"),
-)
 _STYLES = {"open": "yellow", "orphan": "cyan", "confirmed": "green", "falsified": "red", "abandoned": "dim"}
-_COUNTS = (*_OUTCOMES, "open")
+_COUNTS = (*OUTCOMES, "open")
 _NO_ATTEMPT = "there is no attempt in this repo yet; an agent starts one with start_ghap, you with: nudge journal start"
 _NO_CATEGORY = "other"  # the category of a root cause that was given without one
 _GREEN_DIFFERENCE = 0.1  # largest difference of predicted and observed shares that is shown in green
@@ -55,7 +50,7 @@ _since_option = option(
 )
 _strategy_option = option(
     "--strategy",
-    type=click.Choice(_STRATEGIES),
+    type=click.Choice(STRATEGIES),
     metavar="NAME",
     help="How you proceed, such as read-the-error or root-cause-analysis.",
 )
@@ -90,8 +85,8 @@ verb_group(
     operations=("nudge.list_ghap_entries",),
 )
 @project_options
-@option("--outcome", type=click.Choice(("open", *_OUTCOMES)), help="Only attempts with this outcome.")
-@option("--domain", type=click.Choice(_DOMAINS), help="Only attempts of this domain.")
+@option("--outcome", type=click.Choice(("open", *OUTCOMES)), help="Only attempts with this outcome.")
+@option("--domain", type=click.Choice(DOMAINS), help="Only attempts of this domain.")
 @option("--session", "session_id", metavar="ID", help="Only attempts of this session.")
 @_since_option
 @params.limit_option(limits.DEFAULT_ATTEMPTS_LISTED, "attempts")
@@ -161,7 +156,7 @@ def _observed_command(invocation: Invocation, metadata: Mapping[str, Any]) -> st
 )
 @option("--hypothesis", metavar="TEXT", help="What you believe.")
 @option("--action", metavar="TEXT", help="What you do to test it.")
-@option("--domain", type=click.Choice(_DOMAINS), help="Kind of work (default: other).")
+@option("--domain", type=click.Choice(DOMAINS), help="Kind of work (default: other).")
 @_strategy_option
 @_confidence_option
 @_session_option
@@ -173,7 +168,7 @@ def start(invocation: Invocation, goal: str, parallel: bool, session: str | None
     result = invocation.call("nudge.start_ghap", fields)
     console, name = invocation.console, note_name(result["id"])
     done = console.styler.done(f"{console.styler.paint('bold', name)} is open")
-    console.result(result, [done, f"  when you know: nudge journal resolve {name} --outcome {'|'.join(_OUTCOMES)}"])
+    console.result(result, [done, f"  when you know: nudge journal resolve {name} --outcome {'|'.join(OUTCOMES)}"])
     return EXIT_OK
 
 
@@ -210,7 +205,7 @@ def update(invocation: Invocation, attempt_id: int, **fields: Any) -> int:
     operations=("nudge.resolve_ghap",),
 )
 @_id_argument(completion.open_attempts)
-@option("--outcome", type=click.Choice(_OUTCOMES), required=True, help="Whether the prediction came true.")
+@option("--outcome", type=click.Choice(OUTCOMES), required=True, help="Whether the prediction came true.")
 @option("--result", metavar="TEXT", help="What happened.")
 @option("--lesson", metavar="TEXT", help="What the next agent should know; it becomes a note. - reads it from stdin.")
 @option("--surprise", metavar="TEXT", help="What was unexpected.")

@@ -17,10 +17,7 @@ from nudge.core.visibility import Visibility, visible_to
 from nudge.history import queries as views
 from nudge.journal import store as journal
 from nudge.journal.attempts import Attempt, Resolution, parse_plan, parse_resolution, parse_update, plan_draft
-from nudge.journal.store import AttemptFilter
-from nudge.notes import namespaces
-from nudge.notes.fields import GLOBAL, Draft, parse_time, rfc3339
-from nudge.notes.models import (
+from nudge.journal.models import (
     ActiveAttemptResult,
     Calibrate,
     CalibrateResult,
@@ -36,11 +33,14 @@ from nudge.notes.models import (
     StartAttempt,
     StartAttemptResult,
     StartSessionResult,
-    StoreMemory,
     ToolCountResult,
     UpdateAttempt,
     UpdateAttemptResult,
 )
+from nudge.journal.store import AttemptFilter
+from nudge.notes import namespaces
+from nudge.notes.fields import GLOBAL, Draft, parse_time, rfc3339
+from nudge.notes.models import StoreMemory
 from nudge.notes.note import Lifetimes
 from nudge.notes.ops import Origin, fitting, lifetimes_of, refuse_hidden
 from nudge.security.secrets import find_secret

@@ -17,12 +17,7 @@ from nudge.core.errors import Conflict, NotFound
 from nudge.core.passages import index_passages
 from nudge.core.text import quote, quote_name
 from nudge.journal.attempts import (
-    CONFIRMED,
-    DOMAINS,
-    FALSIFIED,
     LESSON,
-    OPEN_STATUS,
-    OUTCOMES,
     RANKED_AS,
     Attempt,
     ObservedOutcome,
@@ -36,6 +31,7 @@ from nudge.journal.attempts import (
     tier_of,
     without_none,
 )
+from nudge.journal.fields import CONFIRMED, DOMAINS, FALSIFIED, OPEN_STATUS, OUTCOMES
 from nudge.notes import store
 from nudge.notes.fields import ATTEMPT, Draft, rfc3339
 from nudge.notes.note import Lifetimes, Note

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import Enum, auto
@@ -244,11 +244,13 @@ def parse_draft(
     return Draft(**{"namespace": namespace, "source": source, "defaulted": defaulted, **values})
 
 
-def parse_changes(fields: Mapping[str, Any], *, now: float, top: str | None = None) -> dict[str, Any]:
+def parse_changes(
+    fields: Mapping[str, Any], *, now: float, top: str | None = None, table: Sequence[Field] = FIELDS
+) -> dict[str, Any]:
     """Validate only the fields that an update names; `top` is as in `parse_draft`."""
     return {
         one.name: one.check(fields[one.name], now=now, top=top)
-        for one in FIELDS
+        for one in table
         if one.is_changeable and fields.get(one.name) is not None
     }
 

@@ -1,23 +1,20 @@
-"""Parameters and results of the operations on notes, and on attempts, which are notes too. Agents read the schemas in
-every session: limits in bytes, and choices that an agent seldom makes, are left out of them and checked by
-`nudge.notes.note` and `nudge.journal.attempts`."""
+"""Parameters and results of the operations on notes. Agents read the schemas in every session: limits in bytes, and
+choices that an agent seldom makes, are left out of them and checked by `nudge.notes.fields`."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from operator import getitem
 from typing import Annotated, Any, Literal, Optional, TypeVar, cast
 
-from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, create_model
+from pydantic import BeforeValidator, Field, WithJsonSchema, create_model
 from pydantic_core import PydanticCustomError
 
 from nudge.core import limits
-from nudge.core.call import UNLISTED, InContext, Params, Project, Result, UnlistedContext
+from nudge.core.call import UNLISTED, InContext, Params, Result, UnlistedContext
 from nudge.core.context import Context
 from nudge.core.errors import Invalid
-from nudge.core.text import is_all_visible
-from nudge.journal.attempts import ROOT_CAUSES
 from nudge.notes.fields import FIELDS, Form
 from nudge.notes.fields import Field as NoteField
 from nudge.notes.note import parse_id
@@ -56,15 +53,16 @@ Offset = Annotated[int, Field(ge=0, le=limits.MAX_SEARCH_OFFSET)]
 M = TypeVar("M", bound=Params)
 
 
-def _model_type(one: NoteField) -> Any:
-    """The type of a field in the models. The rest of its rules is left to the check of the field."""
+def _model_type(one: NoteField, about: str) -> Any:
+    """The type of a field in the models. The rest of its rules is left to the check of the field, and so are bounds
+    that its description names."""
     match one.form:
-        case Form.CHOICE if not one.is_unlisted:
+        case Form.CHOICE if one.offered and not one.is_unlisted:
             return getitem(Literal, one.offered)
         case Form.WHOLE:
             return Annotated[int, Field(ge=limits.MIN_PRIORITY, le=one.most)]
         case Form.FRACTION:
-            return Confidence
+            return float if about else Confidence
         case _:
             return _TYPES.get(one.form, str)
 
@@ -77,25 +75,25 @@ _TYPES: dict[Form, Any] = {
 }
 
 
-def _stored_field(one: NoteField) -> tuple[Any, Any]:
+def _new_field(one: NoteField) -> tuple[Any, Any]:
     extra: Any = {UNLISTED: True} if one.is_unlisted else None
     about = one.about or None
     if one.is_required:
-        return _model_type(one), Field(description=about)
-    return Optional[_model_type(one)], Field(None, description=about, json_schema_extra=extra)  # noqa: UP045
+        return _model_type(one, one.about), Field(description=about)
+    return Optional[_model_type(one, one.about)], Field(None, description=about, json_schema_extra=extra)  # noqa: UP045
 
 
 def _changed_field(one: NoteField) -> tuple[Any, Any]:
-    described: Any = Annotated[_model_type(one), Field(description=one.about_change or None)]
+    described: Any = Annotated[_model_type(one, one.about_change), Field(description=one.about_change or None)]
     return Optional[described], None  # noqa: UP045
 
 
-def _with_note_fields(*, stores: bool) -> Callable[[type[M]], type[M]]:
-    """Add the fields of a note to a model: `stores` for a new one, else for changes, which may be any of them."""
+def with_fields(table: Sequence[NoteField], *, is_new: bool) -> Callable[[type[M]], type[M]]:
+    """Add the fields of a table to a model: of something new, else of changes, which may be any of them."""
 
     def decorate(model: type[M]) -> type[M]:
-        taken = (one for one in FIELDS if stores or one.is_changeable)
-        fields: Any = {one.name: _stored_field(one) if stores else _changed_field(one) for one in taken}
+        taken = (one for one in table if is_new or one.is_changeable)
+        fields: Any = {one.name: _new_field(one) if is_new else _changed_field(one) for one in taken}
         made: Any = create_model(
             model.__name__, __base__=model, __module__=model.__module__, __doc__=model.__doc__, **fields
         )
@@ -104,7 +102,7 @@ def _with_note_fields(*, stores: bool) -> Callable[[type[M]], type[M]]:
     return decorate
 
 
-@_with_note_fields(stores=True)
+@with_fields(FIELDS, is_new=True)
 class StoreMemory(InContext):
     pass
 
@@ -153,7 +151,7 @@ class GetMemory(OneMemory):
     namespace: str | None = None  # of the note: a caller outside of a private project must name it
 
 
-@_with_note_fields(stores=False)
+@with_fields(FIELDS, is_new=False)
 class UpdateMemory(OneMemory):
     """Only what is given changes; nothing given is no error."""
 
@@ -253,170 +251,6 @@ class BulkResult(Result):
     updated: int
     ids: list[int]
     errors: list[dict[str, Any]]
-
-
-# Attempts
-
-Domain = Literal["debugging", "refactoring", "feature", "optimization", "testing", "documentation", "other"]
-Outcome = Literal["confirmed", "falsified", "abandoned"]
-Strategy = Annotated[
-    str,
-    Field(
-        description="systematic-elimination, trial-and-error, research-first, divide-and-conquer, root-cause-analysis,"
-        " copy-from-similar, check-assumptions, read-the-error or ask-user"
-    ),
-]
-# A string is accepted too: the takeaway of a lesson, the description of a cause.
-Parts = Annotated[Any, WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "object"}]})]
-_CAUSE_PARTS = {"category": {"type": "string", "enum": list(ROOT_CAUSES)}, "description": {"type": "string"}}
-RootCause = Annotated[
-    Any, WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "object", "properties": _CAUSE_PARTS}]})
-]
-
-
-def _checked_session_id(value: str) -> str:
-    if not 0 < len(value) <= limits.MAX_SESSION_ID_CHARS or not is_all_visible(value):
-        raise PydanticCustomError("session_id", f"must be 1 to {limits.MAX_SESSION_ID_CHARS} printable characters")
-    return value
-
-
-SessionId = Annotated[str, AfterValidator(_checked_session_id)]
-
-
-class InSession(InContext):
-    """`session_id` takes precedence over the session that the interface knows of."""
-
-    session_id: SessionId | None = None
-
-
-class StartAttempt(InSession):
-    goal: str
-    hypothesis: str | None = None
-    action: str | None = None
-    prediction: Annotated[str, Field(description="observable: a command and how it ends")]
-    domain: Domain | None = None
-    strategy: str | None = None
-    confidence: Annotated[float | None, Field(description="0 to 1")] = None
-    parallel: Annotated[bool | None, Field(description="in addition to your open one")] = None
-
-
-class UpdateAttempt(InSession):
-    """What is not given stays."""
-
-    id: Annotated[NoteId | None, Field(description="needed when several are open")] = None
-    hypothesis: str | None = None
-    action: str | None = None
-    prediction: str | None = None
-    strategy: Strategy | None = None
-    confidence: Confidence | None = None
-    note: Annotated[str | None, Field(description="what you found out")] = None
-
-
-class ResolveAttempt(InSession):
-    status: Outcome
-    result: str | None = None
-    lesson: Annotated[Parts | None, Field(description="{what_worked, takeaway}, for the next agent")] = None
-    surprise: str | None = None
-    root_cause: RootCause | None = None
-    id: NoteId | None = None
-
-
-class GetOrphaned(InSession):
-    adopt: Annotated[NoteId | None, Field(description="id of the orphan to take over")] = None
-    parallel: Annotated[bool, Field(description="in addition to your open one")] = False
-
-
-class ListAttempts(InContext):
-    limit: Annotated[int, Field(ge=1, le=limits.MAX_ATTEMPTS_LISTED)] = limits.DEFAULT_ATTEMPTS_LISTED
-    domain: Domain | None = None
-    outcome: Literal["open", "confirmed", "falsified", "abandoned"] | None = None
-    since: Annotated[str | None, Field(description="RFC 3339: started since then")] = None
-    project: Project = None
-    session_id: Annotated[SessionId | None, Field(description="only this session's")] = None
-
-
-class Calibrate(InContext):
-    since: Annotated[str | None, Field(description="RFC 3339: started since then")] = None
-    project: Project = None
-
-
-class CheckIn(InSession):
-    frequency: Annotated[int, Field(ge=1, le=10_000, description="actions between reminders")] = limits.CHECK_IN_ACTIONS
-
-
-class StartAttemptResult(Result):
-    """Also `session_id` and `status`."""
-
-    id: int
-
-
-class UpdateAttemptResult(StartAttemptResult):
-    iteration_count: int
-
-
-class ResolveAttemptResult(Result):
-    """Also `status`, `confidence_tier`, and `lesson_id`: the note that the lesson became."""
-
-    id: int
-
-
-class ActiveAttemptResult(Result):
-    """The latest open attempt of the session, if there is one; `open` are the ids when there are several."""
-
-    has_active: bool
-    id: int | None = None
-    goal: str | None = None
-    hypothesis: str | None = None
-    action: str | None = None
-    prediction: str | None = None
-    open: list[int] | None = None
-
-
-class GetOrphanedResult(Result):
-    """The latest open attempt here whose session is gone, if there is one; `others` are the ids of more. `adopted`: it
-    is yours now."""
-
-    has_orphan: bool
-    adopted: bool | None = None
-    id: int | None = None
-    session_id: str | None = None
-    goal: str | None = None
-    hypothesis: str | None = None
-    action: str | None = None
-    prediction: str | None = None
-    created_at: str | None = None
-    others: list[int] | None = None
-
-
-class ListAttemptsResult(Result):
-    """`more`: there are others behind these."""
-
-    entries: list[dict[str, Any]]
-    count: int
-    more: bool | None = None
-
-
-class CalibrateResult(Result):
-    """By domain and in all: counts by outcome, `observed`: the share of predictions that came true, `predicted`: how
-    sure the agents had been of those, on average."""
-
-    domains: list[dict[str, Any]]
-    total: dict[str, Any]
-
-
-class StartSessionResult(Result):
-    session_id: str
-    started_at: str
-
-
-class CheckInResult(Result):
-    should_check_in: bool
-    tool_count: int
-    id: int | None = None
-
-
-class ToolCountResult(Result):
-    tool_count: int
 
 
 def as_text(arguments: Mapping[str, Any], result: Mapping[str, Any]) -> str | None:

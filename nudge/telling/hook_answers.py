@@ -24,7 +24,8 @@ from nudge.core.errors import NudgeError
 from nudge.history import queries as views
 from nudge.history.redact import PRIVATE
 from nudge.journal import store as journal
-from nudge.journal.attempts import CONFIRMED, FALSIFIED, Attempt, ObservedOutcome, Resolution
+from nudge.journal.attempts import Attempt, ObservedOutcome, Resolution
+from nudge.journal.fields import CONFIRMED, FALSIFIED
 from nudge.journal.ops import count_action
 from nudge.journal.predictions import judge
 from nudge.learning import observer

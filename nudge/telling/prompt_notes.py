@@ -12,7 +12,8 @@ from nudge.core.clock import ago
 from nudge.core.note_files import given_files
 from nudge.core.text import quote, quote_name, quote_titled
 from nudge.core.words import content_words, split_words, stem
-from nudge.journal.attempts import DOMAINS, LESSON
+from nudge.journal.attempts import LESSON
+from nudge.journal.fields import DOMAINS
 from nudge.notes import ranking
 from nudge.notes.fields import ATTEMPT, GLOBAL
 from nudge.notes.note import Note

@@ -20,7 +20,7 @@ from nudge.interfaces import rest
 from nudge.interfaces.operations import OPERATIONS
 from nudge.interfaces.rest import JOURNAL_EXAMPLES, REFUSALS
 from nudge.interfaces.schemas import schema_of
-from nudge.journal.attempts import ROOT_CAUSES
+from nudge.journal.fields import ROOT_CAUSES
 from nudge.storage.database import Database
 from tests.contract import readme
 from tests.contract.repos import clone

@@ -11,8 +11,6 @@ import pytest
 
 from nudge.cli import render
 from nudge.core.errors import Conflict, NotFound
-from nudge.journal import attempts
-from nudge.journal import cli as journal
 from tests.unit.cli.conftest import NOTE, Nudge, Server, Terminal
 
 MOMENT = datetime(2026, 11, 16, 8, tzinfo=UTC)
@@ -83,12 +81,6 @@ def answering(server: Server) -> None:
         "nudge.get_orphaned_ghap": {"has_orphan": False, "adopted": True, "id": 12, "session_id": "s2"},
         "nudge.journal_calibration": CALIBRATION,
     }
-
-
-def test_the_words_of_the_options_are_those_of_the_domain() -> None:
-    """The terminal does not import it, which would take longer than most commands."""
-    assert journal._DOMAINS == attempts.DOMAINS and journal._STRATEGIES == attempts.STRATEGIES
-    assert journal._OUTCOMES == attempts.OUTCOMES
 
 
 @pytest.mark.usefixtures("repo")

@@ -1,0 +1,46 @@
+"""The fields of an attempt that an agent writes, in one table: what each may hold, and how schemas offer it. Checks,
+models and the choices of options are made from it.
+
+A new field is a row in `FIELDS` and an attribute of `nudge.journal.attempts.Plan`.
+"""
+
+from __future__ import annotations
+
+from nudge.core import limits
+from nudge.notes.fields import Field, Form
+
+DOMAINS = ("debugging", "refactoring", "feature", "optimization", "testing", "documentation", "other")
+STRATEGIES = (
+    *("systematic-elimination", "trial-and-error", "research-first", "divide-and-conquer", "root-cause-analysis"),
+    *("copy-from-similar", "check-assumptions", "read-the-error", "ask-user"),
+)
+CONFIRMED, FALSIFIED, ABANDONED = "confirmed", "falsified", "abandoned"
+OUTCOMES = (CONFIRMED, FALSIFIED, ABANDONED)
+OPEN_STATUS = "open"
+ROOT_CAUSES = ("incomplete_information", "wrong_assumption", "unexpected_behavior", "environment_issue", "other")
+
+_TEXT = limits.MAX_ATTEMPT_TEXT_BYTES
+
+FIELDS = (
+    Field("goal", Form.TEXT, limits.MAX_TITLE_BYTES, is_required=True, is_changeable=False),  # the title of the note
+    Field("hypothesis", Form.TEXT, _TEXT),
+    Field("action", Form.TEXT, _TEXT),
+    Field(
+        "prediction",
+        Form.TEXT,
+        _TEXT,
+        is_required=True,
+        about="observable: a command and how it ends",
+    ),
+    Field("domain", Form.CHOICE, accepted=DOMAINS, offered=DOMAINS, is_changeable=False),
+    Field(
+        "strategy",
+        Form.CHOICE,
+        accepted=STRATEGIES,
+        about_change=f"{', '.join(STRATEGIES[:-1])} or {STRATEGIES[-1]}",
+    ),
+    Field("confidence", Form.FRACTION, about="0 to 1"),
+)
+BY_NAME = {one.name: one for one in FIELDS}
+OPTIONAL_TEXTS = tuple(one.name for one in FIELDS if one.form is Form.TEXT and not one.is_required)
+TEXTS = tuple(one.name for one in FIELDS if one.form is Form.TEXT and one.is_changeable)
