@@ -83,6 +83,9 @@ class Trail:
         for entry in self.open:
             entry.left -= 1
         self.open = [entry for entry in self.open if entry.left >= 0][-_MOST_OPEN:]
+        still_open = {id(entry) for entry in self.open}
+        for entry in self.open:  # the others are kept by nothing: a session may repeat a failure a hundred times
+            entry.repeats = [one for one in entry.repeats if id(one) in still_open]
         is_proof = outcome.shows_no_failure or outcome.found_own_work
         lessons = list(self._resolve(outcome, scripts)) if is_proof else []
         if outcome.succeeded:
@@ -149,7 +152,8 @@ class Trail:
             return  # what the session started just now is not up yet
         if calls:
             entry = OpenFailure(outcome, failure, calls, is_after_edit=self._edited > 0)
-            entry.repeats = [one for earlier in repeated for one in (earlier, *earlier.repeats)]
+            known = {id(one) for earlier in repeated for one in (earlier, *earlier.repeats)}
+            entry.repeats = [one for one in self.open if id(one) in known]
             self.open.append(entry)
 
     def is_own_code(self, call: Call, outcome: Outcome, failure: Failure) -> bool:

@@ -133,6 +133,20 @@ def test_the_same_is_learned_from_the_spool_as_from_waiting_hooks(app: App, othe
     assert invocations == rows(other_app, "invocations") and invocations
 
 
+def test_a_hook_that_waits_is_answered_before_the_spool_is_empty(app: App, tmp_path: Path) -> None:
+    """It waits for the batch that is being stored or learned from, not for all that is in the spool."""
+    for number in range(400):
+        spool.write(str(tmp_path), failed(f"s{number % 7}"))
+
+    async def record_meanwhile() -> tuple[bool, int]:
+        draining = asyncio.ensure_future(spool_drain.drain(app, str(tmp_path)))
+        await asyncio.sleep(0)
+        await app.execute("nudge.record", {"event": failed("now")}, Call(door="hook", deadline=boot_seconds() + 60))
+        return draining.done(), await draining
+
+    assert asyncio.run(record_meanwhile()) == (False, 0)
+
+
 def test_the_spool_is_stored_in_batches(app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A hundred events take a few commits, not a hundred."""
     writes = []

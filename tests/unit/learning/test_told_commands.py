@@ -16,6 +16,7 @@ from nudge.learning.command import SimpleCommand
 from nudge.learning.fact import Fact
 from nudge.learning.facts import Facts
 from nudge.learning.outcome import Outcome
+from nudge.learning.trail import Trail
 from nudge.storage import migrations
 from tests.unit.history.stored import NOW, event
 
@@ -171,3 +172,12 @@ def test_a_start_looks_at_the_facts_of_most_sessions(monkeypatch: pytest.MonkeyP
     )
     lines = start_lines(taught(once, once, often, often, often, lately, lately))
     assert [line.split('"')[1] for line in lines] == ["make often", "make lately"]
+
+
+def test_a_failure_that_is_repeated_a_hundred_times_is_not_kept_a_hundred_times() -> None:
+    """Each knows the open ones that it repeats, and no others: else they would double with each repetition."""
+    trail = Trail()
+    for number in range(100):
+        trail.add(Outcome("pytest", _NO_PYTEST, 127, number), {})
+    assert 1 < len(trail.open) <= 10
+    assert all(len(entry.repeats) < len(trail.open) for entry in trail.open)
