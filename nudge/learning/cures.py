@@ -82,7 +82,8 @@ def does_same(attempt: Attempt) -> bool:
         return False
     if _only_shows(failed, worked) or _prepares(attempt):
         return False
-    if is_looking(worked.command) and not (failed.tool == worked.tool and has_same_subcommand(failed, worked)):
+    is_alike = failed.tool == worked.tool and has_same_subcommand(failed, worked)
+    if is_looking(worked.command) and not (is_alike and is_looking(failed.command)):
         return failure.family == "path"
     if attempt.is_same_program or launched_at(failed, worked) or quoted_at(failed, worked):
         return True

@@ -98,7 +98,7 @@ _LOOKING = frozenset(
 """Programs that only look at something, or wait."""
 _LOOKING_WORDS = frozenset(
     (
-        *("-h", "-V", "version", "help", "list", "ls", "ps", "status", "show", "info", "logs"),
+        *("-V", "version", "help", "list", "ls", "ps", "status", "show", "info", "logs"),
         *("-l", "describe", "current-context", "config-view", "metadata", "outdated", "why"),
         *(
             "log",
@@ -259,8 +259,11 @@ def same_job(one: str, other: str) -> bool:
 
 def step_of(command: SimpleCommand) -> str:
     """Return what a command changes for those after it, or an empty text when it names nothing of the kind."""
-    if is_looking(command) or job_of(command) in (TEST, LINT, TYPES):
+    job = job_of(command)
+    if is_looking(command) or job in (TEST, LINT, TYPES):
         return ""
+    if job == FORMAT:
+        return FORMAT
     words = _naming_words(command)
     if words == ["yarn"]:
         return INSTALL
@@ -290,7 +293,8 @@ def is_looking(command: SimpleCommand) -> bool:
         return _looks_with_git(words[:3])
     if _first_verb(words) == "get":
         return not _fetches_by_get(command)
-    return any(word in _LOOKING_WORDS or _LOOKING_WORD.fullmatch(word) for word in words[:3])
+    asks_for_help = words[-1:] == ["-h"]  # else it may be a host
+    return asks_for_help or any(word in _LOOKING_WORDS or _LOOKING_WORD.fullmatch(word) for word in words[:3])
 
 
 def _first_verb(words: Sequence[str]) -> str:

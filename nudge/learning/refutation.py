@@ -27,7 +27,13 @@ def refuted_facts(index: FactIndex, trail: Trail, outcome: Outcome) -> list[Fact
     """Return the facts of a project that an outcome of a session refutes."""
     failure = outcome.failure
     if outcome.succeeded:
-        refuted = [fact for fact in index.of_tools(outcome.calls) if _works_again(fact, outcome, trail)]
+        met = [entry.failure for entry in trail.open if not _is_mere_repetition(entry, outcome)]  # another thing helped
+        refuted = [
+            fact
+            for fact in index.of_tools(outcome.calls)
+            if _works_again(fact, outcome, trail)
+            and not any(likeness(fact.cure.failure, one) >= _SAME_ERROR for one in met)
+        ]
         return [*refuted, *filter(None, map(index.facts.get, _misspelled(trail.open, outcome)))]
     if failure is None or failure.nature == CHANCE:
         return []
@@ -40,6 +46,13 @@ def refuted_facts(index: FactIndex, trail: Trail, outcome: Outcome) -> list[Fact
         helpers = index.of_tools(steps.values())
         refuted += [fact for fact in helpers if fact.cure.kind == STEP and fact.cure.added in steps]
     return refuted
+
+
+def _is_mere_repetition(entry: OpenFailure, outcome: Outcome) -> bool:
+    """Whether the call that failed works now as it was typed."""
+    return any(
+        one.words == call.words and one.variables == call.variables for one in outcome.calls for call in entry.calls
+    )
 
 
 def _works_again(fact: Fact, outcome: Outcome, trail: Trail) -> bool:

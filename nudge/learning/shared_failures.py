@@ -27,7 +27,9 @@ def with_shared_failures(facts: Iterable[Fact]) -> list[Fact]:
     kept: list[Fact] = []
     for fact in facts:
         keys = list(_failure_keys(fact.cure))
-        if all(foremost[key] is fact for key in keys):
+        if not fact.is_confirmed:
+            kept.append(fact)  # by its own sessions, not by those that another answer helped
+        elif all(foremost[key] is fact for key in keys):
             support = {name: evidence for key in keys for one in groups[key] for name, evidence in one.support.items()}
             kept.append(replace(fact, support={**support, **fact.support}))
     return kept
