@@ -97,15 +97,21 @@ _STATUS_FIELDS = (
     "status",
     "nudge status",
     "nudge status --json",
+    "nudge status --settings",
     group=SERVER,
     summary="show the running server and its state",
-    operations=("nudge.status",),
+    operations=("nudge.status", "nudge.settings"),
 )
-def status(invocation: Invocation) -> int:
+@option("--settings", "show_settings", is_flag=True, help="Print the server's settings, and where each comes from.")
+def status(invocation: Invocation, show_settings: bool) -> int:
     """Prints pid, version, session, connected clients, hints, history and whether recording is on here. Exit code 4
     when no server is running."""
     console = invocation.console
     answer, off = _ask_status(invocation.observer()), _why_off()
+    if answer is not None and show_settings:
+        settings = invocation.observer().call("nudge.settings", {}, start=False)
+        console.result(settings, _setting_lines(settings["settings"]))
+        return EXIT_OK
     recording = "on here" if off is None else f"off {off.where}; turn it on with: {off.fix}"
     if answer is not None:
         differences = _differences(answer)
@@ -128,6 +134,12 @@ def status(invocation: Invocation) -> int:
     if off is not None:
         console.note(escape(f"recording is {recording}"))
     return EXIT_NO_SERVER
+
+
+def _setting_lines(settings: Sequence[Status]) -> Iterator[str]:
+    rows = [(one["name"], _text(one["value"]), one["from"]) for one in settings]
+    for cells in output.align(rows):
+        yield "  ".join(cells).rstrip()
 
 
 def _differences(answer: Status) -> list[str]:

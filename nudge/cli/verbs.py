@@ -55,6 +55,7 @@ _WORDS = {
     "nudge.cli.switches": "off on",
     "nudge.telling.cli": "inject told stats statusline replay",
     "nudge.learning.cli": "facts",
+    "nudge.page.cli": "known browse watch open",
     "nudge.cli.server": "serve status stop token doctor",
     "nudge.cli.wiring": "backfill connect disconnect record",
     "nudge.cli.man": "completion man help version",

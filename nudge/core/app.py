@@ -113,6 +113,8 @@ class App:
         """Merges the index of notes some seconds after notes were stored."""
         self.activity = SessionActivity()
         """When sessions were last seen, and what they did since they updated their attempts."""
+        self.on_write: set[Callable[[str], None]] = set()
+        """Called with the name of each operation that may have changed something."""
         self.calls = 0
         self.last_error: str | None = None
         self.directory: str | None
@@ -143,9 +145,13 @@ class App:
         _refuse_late(call)
         # The key of a hook is the id of its event, by which the history tells a repeated event.
         if call.once is None or call.door == "hook":
-            return await operation.run(self, parsed, call)
-        call = replace(call, fingerprint=call.fingerprint or _fingerprint(name, params))
-        return await self._answer_once(call, lambda: operation.run(self, parsed, call))
+            result = await operation.run(self, parsed, call)
+        else:
+            call = replace(call, fingerprint=call.fingerprint or _fingerprint(name, params))
+            result = await self._answer_once(call, lambda: operation.run(self, parsed, call))
+        for notify in self.on_write:
+            notify(name)
+        return result
 
     async def _answer_once(self, call: Call, run: Callable[[], Awaitable[Any]]) -> Any:
         """Run a write, unless its `once` key was used before: then return the first call's answer, and wait for it if

@@ -306,6 +306,7 @@ MAX_BUDGET_TOKENS = 1_000_000
 MAX_BULK_NOTES = 1_000
 MAX_MINED_FILE_BYTES = 1_024 * MIB  # of one file that a chat program exported
 FORGOTTEN_SHOWN = 20  # notes that `forget` and `auto_consolidate` name
+MAX_FORGOTTEN_IDS = 1_000  # notes that are archived by their ids
 MAX_CONSOLIDATED = 100  # notes in one consolidation
 SWEPT_NOTES = 500  # expired notes that one transaction moves to the archive
 
@@ -364,3 +365,18 @@ MAX_TRANSCRIPT_LINE_BYTES = 64 * MIB  # a longer line, such as one with images, 
 MAX_CALLS_OPEN = 1_000  # tool calls of one transcript that wait for their result
 BACKFILL_EVENTS = 100  # in one call: behind more, a hook would wait too long for its answer
 BACKFILL_BYTES = 512 * KIB  # of events in one call; with one event more it stays below MAX_BODY_BYTES
+
+# The page
+PAGE_CODE_SECONDS = 60  # in which a one-time code can be traded
+PAGE_SECRET_SECONDS = 12 * 3_600  # without use, after which a secret ends
+PAGE_SECRET_NOTED = 600  # seconds between two times that the use of a secret is written down
+MAX_PAGE_SECRETS = 32  # tabs that are signed in; for another one the tab that was idle longest is signed out
+MAX_ROW_ID = 2**62
+STREAM_ROWS = 500  # of one message to a page
+STREAM_PREVIEW_CHARS = 300
+STREAM_POLL = 1.0  # seconds: what hooks wrote while no server ran is stored without a call
+STREAM_PAUSE = 0.1  # seconds between two messages: what comes faster goes together
+STREAM_BEAT = 15.0  # seconds between two signs of life
+STREAM_WRITE = 10.0  # seconds that a page may take to read a message
+FACET_SECONDS = 1.0  # for counts by facet; then the page says that they are not of everything
+DOCTOR_TIMEOUT = 30.0  # seconds for the checks that the page asks for

@@ -20,6 +20,7 @@ TOKEN = "token"
 CHANGE_LOG = "changes.log"
 PREVIOUS = "previous.json"
 SETTINGS = "settings.json"
+PAGE = "page.json"
 TRANSFERS = "transfers"
 START_LOCK = "start.lock"
 START_REPORT = "start.err"
@@ -233,3 +234,11 @@ def is_same_file(one: str, other: str) -> bool:
 
 def _above(path: str) -> list[str]:
     return list(upward(path))[1:]
+
+
+def remove_page_secrets(directory: str) -> None:
+    """End every sign-in to the page, when the session ends or the port is another one."""
+    try:
+        os.unlink(os.path.join(directory, PAGE))
+    except OSError:  # usually there is none
+        pass

@@ -305,6 +305,7 @@ def _end(directory: str, ended: Session) -> list[Hint]:
 def end_session(directory: str, ended: Session) -> None:
     """End a session that no process continues. A new log holds the hints that outlive it, and nothing of the others."""
     outliving = _end(directory, ended)
+    paths.remove_page_secrets(directory)
     path = os.path.join(directory, paths.CHANGE_LOG)
     for copy in damaged_copies(path):
         os.unlink(copy)
@@ -383,6 +384,7 @@ def forget(directory: str, settings: Settings) -> EndedHints | None:
     lock = OwnerLock(os.path.join(directory, paths.LOCK))
     if not lock.acquire():
         raise Unavailable("a server has started meanwhile; run it again: nudge stop --forget")
+    paths.remove_page_secrets(directory)
     try:
         return _forget_log(directory, path, settings)
     finally:

@@ -72,6 +72,41 @@ def timeline(
     }
 
 
+_LIVE = (
+    "o.id, o.timestamp, o.session_id, o.project, o.obs_type, o.file_path,"
+    f" substr(o.content, 1, {limits.STREAM_PREVIEW_CHARS}), substr(o.details, 1, {limits.STREAM_PREVIEW_CHARS}),"
+    " o.branch, o.is_pinned, s.client"
+)
+_LIVE_NAMES = (
+    *("id", "timestamp", "session_id", "project", "obs_type", "file_path", "content_preview", "details"),
+    *("branch", "is_pinned", "client"),
+)
+
+
+def recorded_after(
+    connection: SqlConnection, after: int | None, limit: int, *, hidden: frozenset[str] = _NONE
+) -> list[dict[str, Any]]:
+    """Return previews of the observations that were stored after the one with this id, in the order in which they were;
+    without an id, of the last ones."""
+    order = "DESC" if after is None else ""
+    rows = connection.execute(
+        f"SELECT {_LIVE} FROM observations AS o LEFT JOIN sessions AS s ON s.id = o.session_id"
+        f" WHERE o.id > ? AND {_SHOWN.replace('project', 'o.project')} ORDER BY o.id {order} LIMIT ?",
+        (after or 0, json.dumps(sorted(hidden)), limit),
+    ).fetchall()
+    return [live_row(row) for row in (rows if after is not None else reversed(rows))]
+
+
+def live_columns() -> str:
+    """The columns that `live_row` reads, of the tables `o` (observations) and `s` (sessions)."""
+    return _LIVE
+
+
+def live_row(row: Row) -> dict[str, Any]:
+    shown = dict(zip(_LIVE_NAMES, row, strict=True))
+    return {**shown, "is_pinned": bool(shown["is_pinned"])}
+
+
 # One session
 
 _IS_PROMPT = "(obs_type = 'user_prompt' AND prompt_id IS NOT NULL)"  # the observation of a prompt itself

@@ -34,6 +34,7 @@ from nudge.interfaces import jsonrpc, rest
 from nudge.interfaces.http_connections import Handler, HttpConnection, Listener, text_response
 from nudge.interfaces.mcp import read_session
 from nudge.interfaces.mcp_server import McpCaller, McpServer
+from nudge.interfaces.page import SIGN_IN, STREAM, Page, has_file
 from nudge.notes import upkeep_ops as memory_upkeep
 from nudge.process.wire import IN_A_FILE
 
@@ -92,13 +93,16 @@ class HttpServer:
     def __init__(self, app: App, mcp: McpServer, token: Callable[[], str], *, auth: bool = True) -> None:
         self._app, self._mcp, self._token, self._auth = app, mcp, token, auth
         self._routes: dict[str, dict[str, Handler]] = {
-            "/": {"POST": self._jsonrpc},
+            "/": {"POST": self._jsonrpc, "GET": self._page_file},
             "/mcp": {"POST": self._answer_mcp},
             "/health": {"GET": _health},
             "/sse": {"GET": _gone, "POST": _gone},
             rest.HEALTH: {"GET": self._database_health},
             rest.OPENAPI: {"GET": _openapi},
+            SIGN_IN: {"POST": self._sign_in},
+            STREAM: {"GET": self._stream},
         }
+        self._page: Page
         self._listener: Listener | None = None
         self.refusing = False
         self.call_delay = 0.0
@@ -107,6 +111,7 @@ class HttpServer:
 
     def open(self, listening: socket.socket) -> None:
         """Accept connections on a listening socket, which is closed with the server."""
+        self._page = Page(self._app, listening.getsockname()[1])
         self._listener = Listener(self._handle, listening)
 
     async def close(self) -> None:
@@ -143,11 +148,14 @@ class HttpServer:
         if target[:1] != "/" or request.version.major != 1:
             raise _Refused(400, "not a request that this server understands")
         path = target.partition("?")[0]
-        if self._auth and path not in _OPEN and not shows_token(headers.get(_AUTHORIZATION, ""), self._token()):
+        is_open = _is_open(request.method, path)
+        if self._auth and not is_open and not self._is_authorized(headers.get(_AUTHORIZATION, "")):
             raise _Refused(401, _NO_TOKEN, **{"WWW-Authenticate": "Bearer"})
-        if not connection.authenticated and (path not in _OPEN or not self._auth):
+        if not connection.authenticated and (not is_open or not self._auth):
             connection.authenticate()
         handlers = self._routes.get(path) or dict.fromkeys(rest.match(path), self._rest)
+        if not handlers and has_file(path):
+            handlers = {"GET": self._page_file}
         handler = handlers.get("GET" if request.method == "HEAD" else request.method)
         if handler is None and not handlers:
             raise _Refused(404, "no such path")
@@ -161,9 +169,15 @@ class HttpServer:
             _check_json(headers)
         return handler
 
+    def _is_authorized(self, authorization: str) -> bool:
+        return shows_token(authorization, self._token()) or self._page.accepts(authorization)
+
     async def _call(self, handler: Handler, request: web.BaseRequest) -> web.StreamResponse:
         if self.refusing:
             return _retry_later(request)
+        if handler == self._stream:  # it has no end, and nobody waits for it when the server leaves
+            self.on_call()
+            return await handler(request)
         self.in_flight += 1
         self.on_call()
         try:
@@ -248,6 +262,20 @@ class HttpServer:
             params = rest.merge_params(operation, {}, query, {"file": name})
             return await self._app.execute(operation.name, params, replace(call, fingerprint=digest.hexdigest()))
 
+    # The page
+
+    async def _page_file(self, request: web.BaseRequest) -> web.StreamResponse:
+        return await self._page.file(request)
+
+    async def _sign_in(self, request: web.BaseRequest) -> web.StreamResponse:
+        try:
+            return self._page.trade(strict_json.decode(await _read_body(request)))
+        except JsonError as error:
+            return _json({"error": error.message}, 400)
+
+    async def _stream(self, request: web.BaseRequest) -> web.StreamResponse:
+        return await self._page.stream(request, _call_of(request.headers))
+
     async def _database_health(self, _request: web.BaseRequest) -> web.StreamResponse:
         is_healthy = await memory_upkeep.is_healthy(self._app)
         return _json({"status": "ok" if is_healthy else "error", "service": "nudge"}, 200 if is_healthy else 503)
@@ -272,6 +300,11 @@ def shows_token(authorization: str, token: str) -> bool:
     scheme, _, shown = authorization.partition(" ")
     given = shown.strip().encode("utf-8", "surrogateescape")
     return scheme.lower() == "bearer" and bool(token) and hmac.compare_digest(given, token.encode())
+
+
+def _is_open(method: str, path: str) -> bool:
+    """Whether a request needs no token. The page's files are no secret: they say how to get in."""
+    return path in _OPEN or path == SIGN_IN or (method in ("GET", "HEAD") and has_file(path))
 
 
 def _check_json(headers: Mapping[str, str]) -> None:

@@ -79,7 +79,7 @@ class Listener:
 class HttpConnection(web.RequestHandler):
     """aiohttp's connection. It has `limits.TOKEN_TIMEOUT` seconds to show the token, or it is cut off."""
 
-    __slots__ = ("_listener", "_token_timer", "_unsent", "authenticated", "busy")
+    __slots__ = ("_listener", "_token_timer", "_unsent", "authenticated", "busy", "on_end")
 
     def __init__(self, listener: Listener, server: web.Server, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(
@@ -94,6 +94,8 @@ class HttpConnection(web.RequestHandler):
         )
         self._listener = listener
         self.authenticated = self.busy = False
+        self.on_end: Callable[[], None] | None = None
+        """Of an answer without end: called when the client is gone."""
         self._unsent = b""
         self._token_timer = loop.call_later(limits.TOKEN_TIMEOUT, self.abort)
 
@@ -105,13 +107,17 @@ class HttpConnection(web.RequestHandler):
     def connection_lost(self, exc: BaseException | None) -> None:
         self._token_timer.cancel()
         self._listener.unregister(self)
+        if self.on_end is not None:
+            self.on_end()
         super().connection_lost(exc)
 
     def eof_received(self) -> None:
         """Keep the connection while a call runs: a client may close its sending half and still read the answer
         (`nc -N`); aiohttp would close at once."""
         self._send_unsent()
-        if self.busy:
+        if self.on_end is not None:
+            self.on_end()
+        elif self.busy:
             self.close()
             return True  # type: ignore[return-value]
         return None

@@ -19,6 +19,9 @@ _MODULES = (
     "nudge.history.record_ops",
     "nudge.learning.ops",
     "nudge.telling.ops",
+    "nudge.history.browse_ops",
+    "nudge.page.ops",
+    "nudge.page.known_ops",
     "nudge.core.app",
 )
 

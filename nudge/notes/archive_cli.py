@@ -41,14 +41,15 @@ from nudge.settings import config
     summary="move notes to the archive",
     operations=("nudge.memory_forget",),
 )
+@option("--id", "ids", metavar="ID", type=NOTE_IDS, help="Only these notes, such as m1,m2.")
 @option("--pattern", metavar="WORDS", help="Only notes with all of these words.")
 @filter_options
 @dry_run_option
 @yes_option
-def forget(invocation: Invocation, dry_run: bool, yes: bool, **filters: Any) -> int:
+def forget(invocation: Invocation, dry_run: bool, yes: bool, ids: list[int] | None, **filters: Any) -> int:
     """Moves the notes that match all filters; at least one filter is needed. Prints the notes and asks for confirmation
     first. `nudge note archive restore` brings a note back."""
-    console, fields = invocation.console, note_fields(**filters)
+    console, fields = invocation.console, {**note_fields(**filters), **params.drop_none(ids=ids)}
     preview = invocation.call("nudge.memory_forget", {**fields, "dry_run": True})
     count = output.count(preview["deleted"], "note")
     if dry_run:

@@ -62,6 +62,7 @@ class NoteFilter:
     hidden: tuple[str, ...] = ()
     here: str | None = None
     without_open_attempts: bool = False
+    ids: Sequence[int] | None = None
 
     def where(self, now: float) -> tuple[list[str], list[Any]]:
         """Return conditions on the table `n`, and their values. They exclude expired notes."""
@@ -76,6 +77,8 @@ class NoteFilter:
             add(f"n.namespace IN ({placeholders(self.namespaces)})", *self.namespaces)
         if self.hidden:
             add(f"n.namespace NOT IN ({placeholders(self.hidden)})", *self.hidden)
+        if self.ids is not None:
+            add("n.id IN (SELECT value FROM json_each(?))", json.dumps(list(self.ids)))
         if self.tier is not None:
             add("n.tier = ?", self.tier)
         if self.kind is not None:

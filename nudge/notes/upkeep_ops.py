@@ -30,6 +30,7 @@ _PROBE = "SELECT 1 FROM notes_fts JOIN notes ON notes.id = notes_fts.rowid WHERE
 
 
 class Forget(Filters, InContext):
+    ids: Annotated[list[NoteId] | None, Field(max_length=limits.MAX_FORGOTTEN_IDS)] = None
     pattern: Annotated[str | None, Field(description="all of these words")] = None
     dry_run: Annotated[bool, Field(description="only report what would be archived")] = False
 
@@ -150,12 +151,14 @@ async def forget(app: App, params: Forget, call: Call) -> Any:
     """Move the notes that match all given filters to the archive, from which they can be restored."""
     if not any(value for name, value in params if name != "dry_run"):
         raise Invalid(
-            "name what to forget: `namespace`, `pattern`, `tier`, `kind`, `tags`, `since`, `until` or `min_priority`"
+            "name what to forget: `ids`, `namespace`, `pattern`, `tier`, `kind`, `tags`, `since`, `until` or"
+            " `min_priority`"
         )
     now, visible = app.now(), visible_to(app, call)
 
     def work(connection: sqlite3.Connection) -> dict[str, Any]:
-        where = note_filter(connection, visible, params)
+        refuse_hidden(connection, visible, params.ids or ())
+        where = replace(note_filter(connection, visible, params), ids=params.ids)
         forgotten = archive.forget(connection, where, params.pattern, now, dry_run=params.dry_run)
         return {"deleted": len(forgotten), "dry_run": params.dry_run, "memories": _summaries(forgotten)}
 

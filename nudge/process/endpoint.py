@@ -22,10 +22,11 @@ if TYPE_CHECKING:
 STARTING, READY, STOPPED = "starting", "ready", "stopped"
 
 _SOCKET = r"s-[0-9a-f]+\.sock"
-_REPLACED = (paths.ENDPOINT, paths.TOKEN, paths.PREVIOUS, paths.SETTINGS, paths.DIRECTORIES)
+_REPLACED = (paths.ENDPOINT, paths.TOKEN, paths.PREVIOUS, paths.SETTINGS, paths.DIRECTORIES, paths.PAGE)
 _TOKEN_CACHED = 0.05  # seconds
 _SHORTEST_TOKEN = 32  # characters: a shorter one could be guessed
 _TEMPORARY = r"\.\d+\.[0-9a-f]{8}"
+_OPENER = r"open-[0-9a-f]{16}\.html"  # of `nudge open`, with a one-time code
 
 
 class Endpoint:
@@ -235,7 +236,8 @@ def leftovers(directory: str) -> list[str]:
     except OSError:
         return []
     replaced = "|".join(map(re.escape, _REPLACED))
-    pattern = rf"{_SOCKET}|(?:{replaced}){_TEMPORARY}|{re.escape(paths.CHANGE_LOG)}\.[0-9a-f]{{16}}\.tmp"
+    pages = rf"{_OPENER}(?:{_TEMPORARY})?"
+    pattern = rf"{_SOCKET}|{pages}|(?:{replaced}){_TEMPORARY}|{re.escape(paths.CHANGE_LOG)}\.[0-9a-f]{{16}}\.tmp"
     return [name for name in names if re.fullmatch(pattern, name)]
 
 

@@ -165,7 +165,10 @@ class Primary:
             self._announced.socket = path
         else:
             self._announced.wire_port = await self._wire.listen_tcp()
-        self._announced.port = self._open_public_port(mcp, self._announced.port)
+        last = self._announced.port
+        self._announced.port = self._open_public_port(mcp, last)
+        if self._announced.port != last:  # another program may have the old one, and be sent what the page sends
+            paths.remove_page_secrets(self._directory)
         self._announced.state = endpoint.READY
         endpoint.publish(self._directory, self._announced)
         self._on_ready(self._announced)

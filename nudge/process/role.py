@@ -357,7 +357,7 @@ def _print_endpoint(directory: str, headline: str, settings: Settings) -> None:
     published = endpoint.read(directory)
     if published is None:
         return
-    access = f"token: {_command()} token" if settings.auth else "no token needed: --no-auth"
+    access = f"look at it with: {_command()} open" if settings.auth else "no token needed: --no-auth"
     # Without a Unix socket (the directory's path is too long for one) the private wire is a loopback port.
     socket = published.socket or f"none, 127.0.0.1:{published.wire_port} instead"
     streams.note(f"{headline} (pid {published.pid}, version {published.version})")

@@ -105,6 +105,9 @@ def _inject_lines(console: Console, result: dict[str, Any]) -> Iterator[str]:
 )
 @project_options
 @params.limit_option(limits.DEFAULT_TOLD_LISTED)
+@option("--session", metavar="ID", help="Only what this session was told.")
+@option("--line", metavar="NAME", help="Only this line, such as m12 or api/test.", shell_complete=completion.told)
+@option("--before", type=int, metavar="N", help="Only lines before the one with this number.")
 @option(
     "--never",
     metavar="LINE",
@@ -117,25 +120,31 @@ def list_told_lines(
     project: str | None,
     all_projects: bool,
     limit: int | None,
+    session: str | None,
+    line: str | None,
+    before: int | None,
     never: str | None,
     allow: str | None,
 ) -> int:
     """Prints each line that an agent was told, why, and whether the agent used it: ran its command, fetched its id or
     opened its file after it was told, and not before."""
     console = invocation.console
-    if (line := never or allow) is not None:
+    if (changed := never or allow) is not None:
         where = project_params(resolve_project(project, all_projects))
-        result = invocation.client().call("nudge.never_tell", {"line": line, "never": never is not None, **where})
+        result = invocation.client().call("nudge.never_tell", {"line": changed, "never": never is not None, **where})
         done = "is never told again" if result["never"] else "may be told again"
         console.result(result, [console.styler.done(f"{escape(result['line'])} {done}")])
         return EXIT_OK
-    fields = {**project_params(resolve_project(project, all_projects)), **params.drop_none(limit=limit)}
-    result = invocation.client().call("nudge.told", fields)
+    chosen = params.drop_none(limit=limit, session_id=session, line=line, before=before)
+    result = invocation.client().call(
+        "nudge.told", {**project_params(resolve_project(project, all_projects)), **chosen}
+    )
     console.result(result, _told_lines(console.styler, result["lines"]))
     if not result["lines"] and not console.as_json:
         console.note(empty_note(invocation.client(), project, _NOTHING_TOLD))
-    if len(result["lines"]) == (limit or limits.DEFAULT_TOLD_LISTED) and not console.as_json:
-        console.note("there may be older ones; show more with: nudge told --limit N")
+    if result["next"] and not console.as_json:
+        shown = f"{len(result['lines']):,} of {result['total']:,}"
+        console.note(f"{shown}; show older ones with: nudge told --before {result['next']}, or more with --limit N")
     if result["never"] and not console.as_json:
         console.note(escape(f"never told: {', '.join(result['never'])}"))
     return EXIT_OK

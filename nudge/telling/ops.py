@@ -248,12 +248,19 @@ def _mark_told(app: App, hits: Sequence[dict[str, Any]], told: Digest) -> None:
 
 class ListToldLines(InContext):
     project: Project = None
+    session_id: Annotated[str | None, Field(max_length=limits.MAX_SESSION_ID_CHARS)] = None
+    line: Annotated[Text | None, Field(description="only the lines with this name")] = None
+    before: Annotated[int | None, Field(description="`next` of the previous page")] = None
     limit: Annotated[int, Field(ge=1, le=limits.MAX_TOLD_LISTED)] = limits.DEFAULT_TOLD_LISTED
 
 
 class ListToldLinesResult(Result):
+    """`total` counts the lines of all pages; `next` is the `before` of the following one, null after the last."""
+
     lines: list[dict[str, Any]]
     never: list[str]
+    total: int
+    next: int | None
 
 
 class NeverTell(InContext):
@@ -303,11 +310,21 @@ async def list_told_lines(app: App, params: ListToldLines, call: Call) -> Any:
 
     def read(connection: sqlite3.Connection) -> dict[str, Any]:
         project, hidden = _scope(connection, params, visible)
-        rows = report.latest(connection, project, hidden, params.limit)
+        rows, total = report.lines(
+            connection,
+            project,
+            hidden,
+            params.limit + 1,
+            session=params.session_id,
+            name=params.line,
+            before=params.before,
+        )
+        following = rows[params.limit - 1]["id"] if len(rows) > params.limit else None
+        rows = rows[: params.limit]
         projects.Names(connection).show(rows)
         banned = ledger.load_banned(connection)
         never = {name for where, name in banned if (where == project if project is not None else where not in hidden)}
-        return {"lines": rows, "never": sorted(never)}
+        return {"lines": rows, "never": sorted(never), "total": total, "next": following}
 
     return await app.read(read)
 

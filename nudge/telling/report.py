@@ -30,6 +30,11 @@ _COLUMNS = (
     *("id", "timestamp", "session_id", "moment", "kind", "name", "text", "reason", "is_shadow", "used_at", "unused"),
 )
 
+_SELECTED = (
+    f"{', '.join(f't.{name}' for name in _COLUMNS)}, s.project, s.client FROM told AS t"
+    " LEFT JOIN sessions AS s ON s.id = t.session_id"
+)
+
 # A fact of the start whose answer ran spares its failure, unless the session had the failure, under whichever of the
 # facts with that answer: those are one line at a start, and several when they are met.
 _IS_SPARED = f"""
@@ -61,18 +66,47 @@ _MET_AGAIN = f"""
 """
 
 
-def latest(connection: SqlConnection, project: str | None, hidden: Iterable[str], limit: int) -> list[dict[str, Any]]:
-    """Return the latest lines, newest first, with the project of their session. `unused` says why a line can no longer
-    be used: `before` or `repeated`."""
-    condition, values = _visible(project, hidden)
+def told_after(connection: SqlConnection, after: int | None, hidden: Iterable[str], limit: int) -> list[dict[str, Any]]:
+    """Return the lines that were told after the one with this number, in that order; without a number, the last."""
+    condition, values = _visible(None, hidden)
+    order = "DESC" if after is None else ""
     rows = connection.execute(
-        f"SELECT {', '.join(f't.{name}' for name in _COLUMNS)}, s.project FROM told AS t"
-        f" LEFT JOIN sessions AS s ON s.id = t.session_id WHERE {condition}"
-        " ORDER BY t.timestamp DESC, t.id DESC LIMIT ?",
-        (*values, limit),
+        f"SELECT {_SELECTED} WHERE t.id > ? AND {condition} ORDER BY t.id {order} LIMIT ?",
+        (after or 0, *values, limit),
+    ).fetchall()
+    return [_line(row) for row in (rows if after is not None else reversed(rows))]
+
+
+def _line(row: Sequence[Any]) -> dict[str, Any]:
+    line = dict(zip((*_COLUMNS, "project", "client"), row, strict=True))
+    return {**line, "is_shadow": bool(line["is_shadow"])}
+
+
+def lines(
+    connection: SqlConnection,
+    project: str | None,
+    hidden: Iterable[str],
+    limit: int,
+    *,
+    session: str | None = None,
+    name: str | None = None,
+    before: int | None = None,
+) -> tuple[list[dict[str, Any]], int]:
+    """Return the latest lines, newest first, with project and client of their session, and how many there are in all:
+    those of a session, those with a name, those older than the one with the number `before`. `unused` says why a line
+    can no longer be used: `before` or `repeated`."""
+    condition, values = _visible(project, hidden)
+    where = f"{condition} AND (?{len(values) + 1} IS NULL OR t.session_id = ?{len(values) + 1})"
+    where += f" AND (?{len(values) + 2} IS NULL OR t.name = ?{len(values) + 2})"
+    all_values = (*values, session, name)
+    tables = "told AS t LEFT JOIN sessions AS s ON s.id = t.session_id"
+    total = connection.execute(f"SELECT count(*) FROM {tables} WHERE {where}", all_values).fetchone()[0]
+    rows = connection.execute(
+        f"SELECT {_SELECTED} WHERE {where} AND (? IS NULL OR (t.timestamp, t.id) <"
+        " (SELECT timestamp, id FROM told WHERE id = ?)) ORDER BY t.timestamp DESC, t.id DESC LIMIT ?",
+        (*all_values, before, before, limit),
     )
-    lines = [dict(zip((*_COLUMNS, "project"), row, strict=True)) for row in rows]
-    return [{**line, "is_shadow": bool(line["is_shadow"])} for line in lines]
+    return [_line(row) for row in rows], int(total)
 
 
 def weeks(connection: SqlConnection, project: str | None, hidden: Iterable[str], now: float) -> list[dict[str, Any]]:

@@ -133,7 +133,7 @@ PROBES: dict[str, Probes] = {
     ),
     "nudge.learned": always({"project": None}, {}),
     "nudge.forget_learned": always({"project": "web", "subject": f"{MARK}-lint"}),
-    "nudge.told": always({"project": None}, {}),
+    "nudge.told": always({"project": None}, {}, {"session_id": SESSION}),
     "nudge.never_tell": lambda ids: ({"line": f"#{ids.told}"}, {"line": str(ids.told), "project": None}),
     "nudge.stats": always({"project": None}, {}),
     "nudge.pin": lambda ids: ({"ids": [ids.observation]},),
@@ -146,6 +146,12 @@ PROBES: dict[str, Probes] = {
     "nudge.statusline": always({"session_id": SESSION}),
     "nudge.export_all": always({}, {"after": "observation:0"}, {"after": "prompt:0"}, {"after": "injection:0"}),
     "nudge.scan": always({"repo": "git:example.com/org/web", "commands": []}),
+    "nudge.known": always({"facets": True}, {"query": MARK, "facets": True}, {"context": {}}),
+    "nudge.browse": always({"facets": True}, {"query": MARK}, {"session": SESSION}),
+    "nudge.changes": always({}, {"after_observation": 0, "after_told": 0}),
+    "nudge.settings": always({}),
+    "nudge.doctor": always({}),
+    "nudge.open_page": always({}),
     "nudge.status": always({}),
     "nudge.stop": always(),  # ends the server; its answer is a pid and two counts
 }

@@ -147,12 +147,15 @@ def test_a_release(checkout: Checkout, index: Index) -> None:
     assert checkout.git("ls-remote", "origin") == "" and index.uploads == []
 
     modules = {path.relative_to(ROOT).as_posix() for path in (ROOT / "nudge").rglob("*.py")}
+    static = {path.relative_to(ROOT).as_posix() for path in (ROOT / "nudge/page/static").rglob("*.*")}
     with zipfile.ZipFile(checkout.folder / "dist" / wheel) as archive:
         names = set(archive.namelist())
         assert {name for name in names if name.startswith("nudge/")} == {
             *modules,
+            *static,
             "nudge/py.typed",
             "nudge/interfaces/handshake.json",
+            "nudge/telling/common_words.txt",
         }
         information = f"nudge_mcp-{__version__}.dist-info"
         assert f"Project-URL: Repository, {HOME}\n" in archive.read(f"{information}/METADATA").decode()

@@ -64,7 +64,7 @@ ODD_TOKENS = [
 ]
 PATHS = ["/", "/mcp", "/health", "/api/v1/hints/c/k", "/nowhere"]
 SERVED = {
-    "/": {"POST"},
+    "/": {"POST", "GET", "HEAD"},
     "/mcp": {"POST"},
     "/health": {"GET", "HEAD"},
     "/api/v1/hints/c/k": {"PUT", "GET", "DELETE", "HEAD"},
@@ -100,7 +100,8 @@ class Attempt:
             return 421
         if self.origin in OTHER_ORIGINS + ODD_ORIGINS:
             return 403
-        if self.path != "/health" and self.token != RIGHT:
+        is_page = self.path == "/" and self.method in ("GET", "HEAD")
+        if self.path != "/health" and not is_page and self.token != RIGHT:
             return 401
         if self.path not in SERVED:
             return 404

@@ -20,7 +20,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 
-ROOMS = frozenset(("hints", "history", "journal", "learning", "notes", "telling"))
+ROOMS = frozenset(("hints", "history", "journal", "learning", "notes", "page", "telling"))
 LEAF, APP, OPS, STORE, VERBS, CLIENT_SIDE = "leaf", "app", "ops", "store", "verbs", "client side"
 LEAVES = frozenset((LEAF, "security", "settings"))
 """Every module may import these; they import nothing but each other."""
@@ -54,7 +54,7 @@ MAY_IMPORT = {
     "storage": LEAVES | {"storage"},
     "doctor": LEAVES | ROOMS | {APP, OPS, STORE, CLIENT_SIDE, "clients", "doctor", "process", "storage"},
     "process": LEAVES | ROOMS | {APP, OPS, STORE, "clients", "interfaces", "process", "storage"},
-    "interfaces": LEAVES | {APP, OPS, "clients", "interfaces", "process"},
+    "interfaces": LEAVES | {APP, OPS, "clients", "interfaces", "page", "process"},
     # The CLI reads the manifests of a repo itself: PRIMARY may be unable to see the caller's files.
     "cli": LEAVES | PURE | {APP, OPS, CLIENT_SIDE, VERBS, "cli", "clients", "doctor", "process"},
     "hook": LEAVES | {"process"},

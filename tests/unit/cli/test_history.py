@@ -620,7 +620,7 @@ def test_stored_text_is_escaped(nudge: Nudge, server: Server, monkeypatch: pytes
         (["recent"], "recent_context", []),
         (["recent"], "recent_context", FOUND),
         (["facts"], "learned", {"facts": []}),
-        (["told"], "told", {"lines": [], "never": []}),
+        (["told"], "told", {"lines": [], "never": [], "total": 0, "next": None}),
         (["stats"], "stats", {"weeks": [], "comparison": None}),
         (["trace", "last"], "sessions", []),
     ],

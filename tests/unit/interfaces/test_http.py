@@ -25,6 +25,8 @@ HEALTH = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
 class Application:
     """Answers each call with its parameters; `wait` is answered when `go` is set, `break` fails."""
 
+    directory = None
+
     def __init__(self) -> None:
         self.go = asyncio.Event()
         self.called: list[str] = []

@@ -1,0 +1,122 @@
+"""Notes as the page and `nudge known` list them: newest first, page by page, with counts of what there is."""
+# ruff: noqa: S608 - only constants are put into the SQL; every value is bound
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from nudge.notes.store import NoteFilter, SqlConnection
+
+_SHOWN = ("id", "title", "preview", "kind", "tier", "namespace", "tags", "priority", "source", "updated_at")
+_COLUMNS = (
+    "n.id, n.title, substr(n.content, 1, 300), n.kind, n.tier, n.namespace, n.tags, n.priority, n.source, n.updated_at"
+)
+_CLOCK_EVERY = 2_000  # rows
+
+
+@dataclass(slots=True)
+class Facets:
+    """How many notes there are by kind, namespace, tag and source. `is_partial`: there was no time to count all."""
+
+    total: int = 0
+    kinds: Counter[str] = field(default_factory=Counter)
+    namespaces: Counter[str] = field(default_factory=Counter)
+    tags: Counter[str] = field(default_factory=Counter)
+    sources: Counter[str] = field(default_factory=Counter)
+    is_partial: bool = False
+
+
+def typed_words(text: str) -> str | None:
+    """Return an FTS5 expression for what somebody types: every word, the last one as a beginning; None without one."""
+    words = [f'"{word}"' for word in re.findall(r"\w+", text)]
+    return f"{' AND '.join(words)}*" if words else None
+
+
+def page(
+    connection: SqlConnection,
+    where: NoteFilter,
+    text: str | None,
+    source: str | None,
+    now: float,
+    before: tuple[float, int] | None,
+    limit: int,
+) -> list[dict[str, Any]]:
+    """Return the notes that were changed last before the one that is `before`."""
+    condition, values = _condition(where, text, source, now)
+    if before is not None:
+        condition += " AND (n.updated_at, n.id) < (?, ?)"
+        values = [*values, *before]
+    order = "ORDER BY n.updated_at DESC, n.id DESC LIMIT ?"
+    if text is not None or where.kind is not None:
+        rows = connection.execute(f"SELECT {_COLUMNS} FROM notes n WHERE {condition} {order}", (*values, limit))
+    else:  # an index has the notes of each kind in this order: the first of each are merged
+        kinds = list(_kinds(connection))
+        parts = [f"SELECT * FROM (SELECT n.id FROM notes n WHERE n.kind = ? AND {condition} {order})"] * len(kinds)
+        ids = " UNION ALL ".join(parts) or "SELECT NULL"
+        given = [value for kind in kinds for value in (kind, *values, limit)]
+        rows = connection.execute(f"SELECT {_COLUMNS} FROM notes n WHERE n.id IN ({ids}) {order}", (*given, limit))
+    return [_row(row) for row in rows]
+
+
+def count(
+    connection: SqlConnection, where: NoteFilter, text: str | None, source: str | None, now: float, seconds: float
+) -> Facets:
+    """Count the notes that are meant: all of them, and by each facet as far as there is time."""
+    condition, values = _condition(where, text, source, now)
+    found = Facets()
+    found.total = connection.execute(f"SELECT count(*) FROM notes n WHERE {condition}", values).fetchone()[0]
+    groups: Counter[tuple[Any, ...]] = Counter()
+    until = time.monotonic() + seconds
+    rows = connection.execute(f"SELECT n.kind, n.namespace, n.source, n.tags FROM notes n WHERE {condition}", values)
+    while block := rows.fetchmany(_CLOCK_EVERY):
+        groups.update(block)
+        if time.monotonic() > until:
+            found.is_partial = len(block) == _CLOCK_EVERY
+            break
+    for (kind, namespace, source_name, tags), number in groups.items():
+        found.kinds[str(kind)] += number
+        found.namespaces[str(namespace)] += number
+        found.sources[str(source_name)] += number
+        for tag in set(_tags(tags)):
+            found.tags[tag] += number
+    return found
+
+
+def _condition(where: NoteFilter, text: str | None, source: str | None, now: float) -> tuple[str, list[Any]]:
+    parts, values = where.where(now)
+    if text is not None:
+        parts.append("n.id IN (SELECT rowid FROM notes_fts WHERE notes_fts MATCH ?)")
+        values.append(text)
+    if source is not None:
+        parts.append("n.source = ?")
+        values.append(source)
+    return " AND ".join(parts), values
+
+
+def _kinds(connection: SqlConnection) -> Iterator[Any]:
+    """Yield each kind that a note has, with one step in the index for each."""
+    row = connection.execute("SELECT min(kind) FROM notes").fetchone()
+    while row[0] is not None:
+        yield row[0]
+        row = connection.execute("SELECT min(kind) FROM notes WHERE kind > ?", row).fetchone()
+
+
+def _row(row: Sequence[Any]) -> dict[str, Any]:
+    shown = dict(zip(_SHOWN, row, strict=True))
+    return {**shown, "tags": _tags(shown["tags"])}
+
+
+def _tags(raw: Any) -> list[str]:
+    try:
+        tags = json.loads(raw)
+    except (TypeError, ValueError):  # of a damaged row
+        return []
+    return [tag for tag in tags if isinstance(tag, str)] if isinstance(tags, list) else []

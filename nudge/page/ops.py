@@ -1,0 +1,184 @@
+"""The operations that make the page: its one-time code, what happened since it last looked, and the server's health."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sqlite3
+import sys
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from nudge.core import limits, paths
+from nudge.core.app import App
+from nudge.core.call import Call, InContext, NoParams, Result
+from nudge.core.errors import Unavailable
+from nudge.core.operation import operation
+from nudge.core.visibility import visible_to
+from nudge.history import projects
+from nudge.history.queries import recorded_after
+from nudge.page.sign_in import SignIn
+from nudge.settings.config import Settings
+from nudge.settings.table import SETTINGS
+from nudge.telling.report import told_after
+
+
+class OpenPageResult(Result):
+    """`address` has the code in its fragment; `file` redirects there, and only its owner can read it."""
+
+    address: str
+    file: str
+    expires_in: int
+
+
+@operation(
+    "nudge.open_page",
+    tool="open_page",
+    group="admin",
+    effect="write",
+    route="POST /api/v1/page/code",
+    result=OpenPageResult,
+    listed=False,
+    summary="Server: a one-time code for the browser page.",
+)
+async def open_page(app: App, _params: NoParams, _call: Call) -> Any:
+    """Make a code that the page trades for its secret within a minute."""
+    port = app.describe().get("port")
+    if port is None:
+        raise Unavailable("the server found no free port for HTTP, so there is no page; see: nudge doctor")
+    sign_in = SignIn(app.require_directory(), port)
+    address, file = sign_in.make_code(app.now())
+    asyncio.get_running_loop().call_later(limits.PAGE_CODE_SECONDS + 1, lambda: sign_in.remove_openers(app.now()))
+    return {"address": address, "file": file, "expires_in": limits.PAGE_CODE_SECONDS}
+
+
+class Changes(InContext):
+    """Without a number: the last ones."""
+
+    after_observation: Annotated[int | None, Field(ge=0, le=limits.MAX_ROW_ID)] = None
+    after_told: Annotated[int | None, Field(ge=0, le=limits.MAX_ROW_ID)] = None
+    limit: Annotated[int, Field(ge=0, le=limits.STREAM_ROWS)] = limits.STREAM_ROWS
+
+
+class ChangesResult(Result):
+    """Oldest first. `at` has the numbers to ask for more with."""
+
+    observations: list[dict[str, Any]]
+    told: list[dict[str, Any]]
+    at: dict[str, int]
+
+
+@operation(
+    "nudge.changes",
+    tool="changes",
+    group="history",
+    effect="read",
+    route="GET /api/v1/changes",
+    result=ChangesResult,
+    listed=False,
+    summary="History: what was recorded and told since.",
+)
+async def changes(app: App, params: Changes, call: Call) -> Any:
+    """Return what was recorded and told after the numbers that the caller has seen."""
+    visible = visible_to(app, call)
+
+    def read(connection: sqlite3.Connection) -> dict[str, Any]:
+        hidden = projects.find_hidden(connection, visible)
+        observations = recorded_after(connection, params.after_observation, params.limit, hidden=hidden)
+        told = told_after(connection, params.after_told, hidden, params.limit)
+        last = connection.execute(
+            "SELECT coalesce((SELECT max(id) FROM observations), 0), coalesce((SELECT max(id) FROM told), 0)"
+        ).fetchone()
+        names = projects.Names(connection)
+        names.show(observations)
+        names.show(told)
+        at = {"observation": _at(observations, params.limit, last[0]), "told": _at(told, params.limit, last[1])}
+        return {"observations": observations, "told": told, "at": at}
+
+    return await app.read(read)
+
+
+def _at(rows: list[dict[str, Any]], limit: int, last: int) -> int:
+    """The number to go on from: the last row of a full page; otherwise the last there is, which may be hidden."""
+    return int(rows[-1]["id"]) if rows and len(rows) == limit else last
+
+
+# Health
+
+
+class SettingsResult(Result):
+    settings: list[dict[str, Any]]
+
+
+@operation(
+    "nudge.settings",
+    tool="settings",
+    group="admin",
+    effect="read",
+    route="GET /api/v1/settings",
+    result=SettingsResult,
+    listed=False,
+    summary="Server: the settings in force, and where each comes from.",
+)
+async def list_settings(app: App, _params: NoParams, call: Call) -> Any:
+    """List the settings. Only a user at a terminal is told the names of private projects."""
+    settings = app.session.settings
+    rows = []
+    for setting in SETTINGS:
+        value = getattr(settings, setting.name)
+        if setting.name == "private_projects" and value and call.door != "cli":
+            value = f"{len(value)} (named at a terminal: nudge status)"
+        rows.append(
+            {
+                "name": setting.name,
+                "value": value,
+                "from": _origin_of(setting.name, settings),
+                "variable": setting.variable,
+                "description": setting.description,
+            }
+        )
+    return {"settings": rows}
+
+
+def _origin_of(name: str, settings: Settings) -> str:
+    if name in settings.session:
+        return "flag or variable"
+    return "config.toml" if name in settings.explicit else "default"
+
+
+class DoctorResult(Result):
+    ok: bool
+    findings: list[dict[str, Any]]
+
+
+@operation(
+    "nudge.doctor",
+    tool="doctor",
+    group="admin",
+    effect="read",
+    route="GET /api/v1/doctor",
+    result=DoctorResult,
+    listed=False,
+    summary="Server: check the installation, with the fix of each problem.",
+)
+async def doctor(_app: App, _params: NoParams, _call: Call) -> Any:
+    """Run `nudge doctor`, which checks from outside, in a process of its own."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-P", "-m", "nudge", "doctor", "--json"),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        cwd="/",
+        env={**os.environ, "NUDGE_RUNTIME_DIR": paths.runtime_dir()},
+    )
+    try:
+        answer, _ = await asyncio.wait_for(process.communicate(), limits.DOCTOR_TIMEOUT)
+        report = json.loads(answer)
+    except (TimeoutError, ValueError):
+        raise Unavailable("the checks did not end; run them with: nudge doctor") from None
+    finally:
+        if process.returncode is None:
+            process.kill()
+    return {"ok": report["ok"], "findings": report["findings"]}
