@@ -178,6 +178,8 @@ def _hint_row(hint: Hint, names: projects.Names, now: float) -> Row:
         "type": HINT,
         "kind": HINT,
         "id": f"{hint.component}/{hint.key}",
+        "component": hint.component,
+        "key": hint.key,
         "variant": hint.scope.key,
         "title": f"{hint.component}/{hint.key}",
         "text": mask("secret") if hint.secret else _text_of(hint.value)[: limits.STREAM_PREVIEW_CHARS],

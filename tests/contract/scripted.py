@@ -22,8 +22,10 @@ _numbers = itertools.count()
 class Agent:
     """One session in a directory."""
 
-    def __init__(self, machine: Machine, session: str, cwd: str) -> None:
+    def __init__(self, machine: Machine, session: str, cwd: str, name: str | None = None) -> None:
+        """`name`: of the agent's client, where it matters."""
         self._client, self.session, self._cwd = Client(environ=machine.environ), session, cwd
+        self._name = {} if name is None else {"client": name}
 
     def start(self, source: str = "startup") -> str:
         """What it is told at its start."""
@@ -62,4 +64,5 @@ class Agent:
         payload = {"hook_event_name": name, "session_id": self.session, "cwd": self._cwd, **fields}
         event = extract(registry.detect(payload, {}).translate(payload), now=time.time())
         assert event is not None, payload
-        return str(self._client.call("nudge.record", {"event": locate(event, resolve(self._cwd))}).get("tell") or "")
+        located = {**locate(event, resolve(self._cwd)), **self._name}
+        return str(self._client.call("nudge.record", {"event": located}).get("tell") or "")

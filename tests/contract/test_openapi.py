@@ -37,7 +37,7 @@ OPERATIONS: dict[str, Any] = {
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     path: Path = tmp_path_factory.mktemp("openapi") / "nudge.db"
     with closing(Database.open(str(path))) as database, served(database) as running:
-        running.app.describe = lambda: {"role": "PRIMARY", "pid": 41}
+        running.app.describe = lambda: {"role": "PRIMARY", "pid": 41, "port": 8765}
         yield running
 
 

@@ -57,7 +57,12 @@ class Served:
 
     async def _start(self) -> None:
         self.app = App(open_session(self.directory, Sources(self.directory)), OPERATIONS)
-        self.app.describe = lambda: {"role": "PRIMARY", "pid": os.getpid(), "members": self.wire.list_members()}
+        self.app.describe = lambda: {
+            "role": "PRIMARY",
+            "pid": os.getpid(),
+            "port": self.port,
+            "members": self.wire.list_members(),
+        }
         self.mcp = McpServer(self.app)
         self.wire = WireServer(IpcHandler(self.app, self.mcp), generation="g", token=lambda: TOKEN)
         await self.wire.listen_unix(self.socket)
