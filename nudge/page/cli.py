@@ -17,7 +17,7 @@ from nudge.cli.app import verb
 from nudge.cli.output import EXIT_OK
 from nudge.cli.params import TIME, option
 from nudge.cli.plain import Invocation
-from nudge.cli.result_lines import time_ago
+from nudge.cli.render import time_ago
 from nudge.cli.verbs import HISTORY, NOTES, SERVER
 from nudge.core import limits
 from nudge.core.clock import boot_seconds, iso

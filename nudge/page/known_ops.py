@@ -23,7 +23,7 @@ from nudge.hints import ranking
 from nudge.hints.model import Hint
 from nudge.history import projects
 from nudge.notes import browse, namespaces
-from nudge.notes.note import GLOBAL, parse_time
+from nudge.notes.fields import GLOBAL, parse_time
 from nudge.notes.store import NoteFilter
 
 HINT, NOTE, FACT = "hint", "note", "fact"
