@@ -18,8 +18,9 @@ from nudge.storage.database import Database
 from tests import effort
 from tests.contract.ways import Served, served
 
-# One ends the server, two write a file wherever they are told, and one has nothing that could be wrong.
-NOT_SENT = ("nudge_stop", "backup", "memory_sync", "health")
+# One ends the server, two write a file wherever they are told, one needs a runtime directory, and one has nothing that
+# could be wrong.
+NOT_SENT = ("nudge_stop", "backup", "memory_sync", "open_page", "health")
 AS_DOCUMENTED = (
     checks.not_a_server_error,
     checks.status_code_conformance,
@@ -37,7 +38,7 @@ OPERATIONS: dict[str, Any] = {
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     path: Path = tmp_path_factory.mktemp("openapi") / "nudge.db"
     with closing(Database.open(str(path))) as database, served(database) as running:
-        running.app.describe = lambda: {"role": "PRIMARY", "pid": 41, "port": 8765}
+        running.app.describe = lambda: {"role": "PRIMARY", "pid": 41}
         yield running
 
 
