@@ -317,6 +317,7 @@ ITERATIONS_SHOWN = 5  # the latest of an attempt that an agent is at
 DEFAULT_ATTEMPTS_LISTED, MAX_ATTEMPTS_LISTED = 20, 100
 ORPHANED_AFTER = 30 * 60.0  # seconds without a sign of the session that owns an open attempt
 CHECK_IN_ACTIONS = 10  # without an update, after which an agent is reminded of its attempt
+CALLED_COUNT_SECONDS = 30 * 86_400  # for which the count of a session's calls is kept
 
 # Wiring clients
 CLIENT_HOOK_TIMEOUT = 5  # seconds that a client gives one hook

@@ -334,7 +334,14 @@ async def should_check_in(app: App, params: CheckIn, call: Call) -> Any:
     summary="Journal: count one action of this session.",
 )
 async def increment_tool_count(app: App, params: InSession, call: Call) -> Any:
-    return {"tool_count": await count_action(app, await _counted_session(app, params, call))}
+    session, now = await _counted_session(app, params, call), app.now()
+    count = await count_action(app, session)
+
+    def write(connection: sqlite3.Connection) -> None:
+        journal.count_call(connection, session, _last_update(connection, session), now)
+
+    await app.write(call, write)
+    return {"tool_count": count}
 
 
 @operation(
@@ -348,7 +355,9 @@ async def increment_tool_count(app: App, params: InSession, call: Call) -> Any:
     summary="Journal: reset the action count of this session.",
 )
 async def reset_tool_count(app: App, params: InSession, call: Call) -> Any:
-    app.activity.reset(await _counted_session(app, params, call), app.now())
+    session, now = await _counted_session(app, params, call), app.now()
+    await app.write(call, lambda connection: journal.reset_calls(connection, session, now))
+    app.activity.reset(session, now)
     return {"tool_count": 0}
 
 
@@ -375,11 +384,17 @@ async def count_action(app: App, session: str, observation_id: int | None = None
 
 
 def _stored_actions(connection: sqlite3.Connection, session: str, before_id: int | None = None) -> int:
-    """The actions in the history since the last update of an open attempt; 0 when none is open."""
-    attempts = journal.open_in_session(connection, session)
-    if not attempts:
-        return 0
-    return views.count_actions(connection, session, int(max(one.last_update for one in attempts)), before_id)
+    """The actions since the last update of an open attempt, or since the last reset: those in the history while one is
+    open, and those that calls counted."""
+    since = _last_update(connection, session)
+    calls, reset_at = journal.counted_calls(connection, session, since)
+    recorded = views.count_actions(connection, session, int(max(since, reset_at)), before_id) if since else 0
+    return calls + recorded
+
+
+def _last_update(connection: sqlite3.Connection, session: str) -> float:
+    """When an open attempt of the session was updated last; 0 when none is open."""
+    return max((one.last_update for one in journal.open_in_session(connection, session)), default=0.0)
 
 
 # Owners of attempts

@@ -93,6 +93,29 @@ def open_in_session(connection: SqlConnection, session: str, namespace: str | No
     return _attempts(store.select(connection, condition, (session, namespace, namespace)))
 
 
+def count_call(connection: SqlConnection, session: str, since: float, now: float) -> None:
+    """Store one more counted call of a session. Those before `since`, the last update of its attempt, count no more."""
+    connection.execute(
+        "INSERT INTO called_counts VALUES (?1, 1, ?3, 0) ON CONFLICT DO UPDATE SET counted_at = ?3,"
+        " number = CASE WHEN counted_at < ?2 THEN 1 ELSE number + 1 END",
+        (session, since, now),
+    )
+    connection.execute("DELETE FROM called_counts WHERE counted_at < ?", (now - limits.CALLED_COUNT_SECONDS,))
+
+
+def reset_calls(connection: SqlConnection, session: str, now: float) -> None:
+    connection.execute("INSERT OR REPLACE INTO called_counts VALUES (?1, 0, ?2, ?2)", (session, now))
+
+
+def counted_calls(connection: SqlConnection, session: str, since: float) -> tuple[int, float]:
+    """Return how many calls were counted since then, and when the count was reset last."""
+    row = connection.execute(
+        "SELECT CASE WHEN counted_at < ? THEN 0 ELSE number END, reset_at FROM called_counts WHERE session_id = ?",
+        (since, session),
+    ).fetchone()
+    return (int(row[0]), float(row[1])) if row else (0, 0.0)
+
+
 def open_in_namespace(connection: SqlConnection, namespace: str) -> list[Attempt]:
     """Return the open attempts of a repo, of any session, the latest first."""
     return _attempts(store.select(connection, f"{OPEN} AND n.namespace = ? ORDER BY n.id DESC", (namespace,)))

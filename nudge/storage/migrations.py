@@ -333,10 +333,19 @@ _MERGED_PASSAGES = (  # as the index of notes: a word is looked up in each segme
 )
 
 
+_CALLED_COUNTS = (
+    # What `increment_tool_count` counted and `reset_tool_count` reset, for a server that starts later.
+    """CREATE TABLE called_counts (
+        session_id TEXT PRIMARY KEY, number INTEGER NOT NULL, counted_at REAL NOT NULL, reset_at REAL NOT NULL
+    ) WITHOUT ROWID""",
+)
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     *(_HISTORY, _MEMORIES, _FACTS, _LEDGER, _JOURNAL, _LINES_OF_PROJECTS),
     *(_KEPT_KINDS, _PASSAGES, _index_passages, _FACT_DETAILS, _keep_facts_that_ran),
     *(_NOTE_FILES, _index_files, _PINNED_NOTES, _UNUSED_LINES, _BANS_OF_FACTS, _MERGED_PASSAGES),
+    _CALLED_COUNTS,
 )
 LATEST = len(MIGRATIONS)
 

@@ -188,6 +188,23 @@ def test_the_count_of_actions_survives_a_restart(service: Service) -> None:
     assert [at for at, text in enumerate(told) if text] == [7] and "20 actions since" in told[7]
 
 
+def test_what_calls_counted_survives_a_restart(service: Service) -> None:
+    """`increment_tool_count` counts on where it was, with an open attempt and without; an update or a reset begins
+    anew."""
+    service("increment_tool_count", session_id="s1")
+    service("increment_tool_count", session_id="s1")
+    _restarted(service)
+    assert service("increment_tool_count", session_id="s1") == {"tool_count": 3}
+    service("reset_tool_count", session_id="s1")
+    _restarted(service)
+    assert service("increment_tool_count", session_id="s1") == {"tool_count": 1}
+    service.start()
+    service.act(2)
+    service("increment_tool_count", session_id="s1")
+    _restarted(service)
+    assert service("should_check_in", session_id="s1")["tool_count"] == 3
+
+
 def test_a_restarted_server_counts_from_the_last_update(service: Service) -> None:
     """An update, whatever was done before; an outcome that a command showed is none."""
     service.start()
