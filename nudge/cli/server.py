@@ -184,9 +184,9 @@ def _ask_status(client: Client) -> Status | None:
 
 
 def _not_answering(pid: int) -> Unavailable:
-    from nudge.process import server_process as holder
+    from nudge.process import server_process
 
-    if holder.is_suspended(pid):
+    if server_process.is_suspended(pid):
         return Unavailable(
             f"the server (pid {pid}) does not answer: it is suspended; resume it with: kill -CONT {pid}, "
             "or stop it with: nudge stop --force",
@@ -422,10 +422,10 @@ def _is_hanging(error: Unavailable, published: Endpoint) -> bool:
 
 
 def _kill(console: Console, client: Client, published: Endpoint, *, forget: bool) -> int:
-    from nudge.process import server_process as holder
+    from nudge.process import server_process
 
     directory = paths.runtime_dir()
-    holder.kill(directory, published)
+    server_process.kill(directory, published)
     gone = _wait_until_gone(client, published.generation)
     hints = _forget_session() if forget else None
     try:

@@ -14,8 +14,7 @@ from nudge.core import limits, paths
 from nudge.core.errors import SettingInvalid
 from nudge.doctor.files import chmod, remove, remove_command, remove_leftovers
 from nudge.doctor.model import Finding, Snapshot, edit_command, fail, ok, warn
-from nudge.process import endpoint
-from nudge.process import server_process as holder
+from nudge.process import endpoint, server_process
 from nudge.process.endpoint import Endpoint, is_port_free
 from nudge.settings import config
 from nudge.settings.table import SETTINGS
@@ -99,7 +98,7 @@ def check_lock(snapshot: Snapshot) -> Iterator[Finding]:
     published = endpoint.read(snapshot.directory)
     if published is None:
         yield warn("lock", "held, but no endpoint says by whom; a server may be starting", "nudge doctor")
-    elif (doubt := holder.find_mismatch(snapshot.directory, published)) is not None:
+    elif (doubt := server_process.find_mismatch(snapshot.directory, published)) is not None:
         command = f"lsof {quote(snapshot.path(paths.LOCK))}"
         yield fail("lock", f"held, but not by the process that the endpoint names: {doubt}", command)
     else:
@@ -128,7 +127,7 @@ def _untrusted_endpoint(snapshot: Snapshot, path: str) -> Finding:
 
 def _stale_endpoint(snapshot: Snapshot, published: Endpoint) -> Finding:
     """Harmless, since no program trusts the pid in it, but misleading for a person who reads it."""
-    is_alive = holder.find_process(published.pid) is not None
+    is_alive = server_process.find_process(published.pid) is not None
     state = "now another program" if is_alive else "gone"
     message = f"stale: its server, generation {published.generation}, is {state} (pid {published.pid})"
     return warn("endpoint", message, "nudge doctor --fix", remove_leftovers(snapshot.directory))

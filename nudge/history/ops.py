@@ -16,8 +16,7 @@ from nudge.core.context import resolve
 from nudge.core.errors import Invalid, StorageFailed
 from nudge.core.operation import operation
 from nudge.core.visibility import EVERYTHING, Visibility, visible_to
-from nudge.history import projects, store
-from nudge.history import queries as views
+from nudge.history import projects, queries, store
 from nudge.history.purge import Conditions, count_observations, purge_observations
 from nudge.history.search import add_found_texts, recent_observations, recent_work, search_observations
 from nudge.security.absolute_paths import normalize_path
@@ -249,7 +248,7 @@ async def get_observations(app: App, params: GetObservations, call: Call) -> Any
 
     def read(connection: sqlite3.Connection) -> list[dict[str, Any]]:
         hidden = projects.find_hidden(connection, visible, params.project)
-        rows = views.get(connection, params.ids, hidden=hidden)
+        rows = queries.get(connection, params.ids, hidden=hidden)
         projects.Names(connection).show(rows)
         return rows
 
@@ -270,7 +269,7 @@ async def timeline(app: App, params: Timeline, call: Call) -> Any:
 
     def read(connection: sqlite3.Connection) -> dict[str, Any]:
         hidden = projects.find_hidden(connection, visible, params.project)
-        around = views.timeline(connection, params.anchor, params.before, params.after, hidden=hidden)
+        around = queries.timeline(connection, params.anchor, params.before, params.after, hidden=hidden)
         projects.Names(connection).show([*around["before"], around["anchor"], *around["after"]])
         return around
 
@@ -318,9 +317,9 @@ async def session_trace(app: App, params: SessionTrace, call: Call) -> Any:
         session_id = params.session_id
         if session_id == LAST:
             here = projects.find(connection, params.project or visible.here, visible)
-            latest = views.sessions(connection, project=here, nonempty=True, hidden=hidden, limit=1)
+            latest = queries.sessions(connection, project=here, nonempty=True, hidden=hidden, limit=1)
             session_id = latest[0]["session_id"] if latest else LAST
-        trace = views.trace(connection, session_id, params.before, params.after, params.limit, hidden=hidden)
+        trace = queries.trace(connection, session_id, params.before, params.after, params.limit, hidden=hidden)
         projects.Names(connection).show([trace])
         return trace
 
@@ -346,7 +345,7 @@ async def file_history(app: App, params: FileHistory, call: Call) -> Any:
         where = resolve(os.path.dirname(path))
         paths = projects.paths_of(connection, path, where.project, where.root)
         hidden = projects.find_hidden(connection, visible, params.project)
-        result = views.file_history(connection, path, params.before, params.after, params.limit, paths, hidden=hidden)
+        result = queries.file_history(connection, path, params.before, params.after, params.limit, paths, hidden=hidden)
         projects.Names(connection).show(result["sessions"])
         return result
 
@@ -368,7 +367,7 @@ async def sessions(app: App, params: Sessions, call: Call) -> Any:
     visible = visible_to(app, call)
 
     def read(connection: sqlite3.Connection) -> list[dict[str, Any]]:
-        rows = views.sessions(
+        rows = queries.sessions(
             connection,
             project=projects.find(connection, params.project, visible),
             prefix=params.session,
@@ -399,7 +398,7 @@ async def export_history(app: App, params: ExportHistory, call: Call) -> Any:
 
     def read(connection: sqlite3.Connection) -> dict[str, Any]:
         hidden = projects.find_hidden(connection, visible, params.project)
-        return views.export(connection, params.after, hidden=hidden)
+        return queries.export(connection, params.after, hidden=hidden)
 
     return await app.read_history(read)
 
@@ -430,7 +429,7 @@ async def pin(app: App, params: Pin, call: Call) -> Any:
 
     def write(connection: sqlite3.Connection) -> list[int]:
         hidden = projects.find_hidden(connection, visible, params.project)
-        shown = [row["id"] for row in views.get(connection, params.ids, hidden=hidden)]
+        shown = [row["id"] for row in queries.get(connection, params.ids, hidden=hidden)]
         return store.set_pinned(connection, shown, params.pinned)
 
     ids = await app.write(call, write)

@@ -24,8 +24,7 @@ from nudge.hints import ranking
 from nudge.hints.fields import copy_json
 from nudge.hints.model import Hint
 from nudge.hints.scope import Verdict
-from nudge.history import projects
-from nudge.history import queries as views
+from nudge.history import projects, queries
 from nudge.history.ops import Search, search_options
 from nudge.history.search import correct_query, explain_observations
 from nudge.learning import store as fact_store
@@ -373,7 +372,7 @@ class _PackContext:
     def of(self, identity: int | str) -> dict[str, Any] | None:
         if self._connection is None:
             return None
-        return views.injected_as(self._connection, identity, hidden=self._hidden)
+        return queries.injected_as(self._connection, identity, hidden=self._hidden)
 
 
 # The history

@@ -20,7 +20,7 @@ from nudge.core.note_files import FILES, changed_files, given_files, relative_to
 from nudge.core.operation import operation
 from nudge.core.repos import is_absolute, read_repo
 from nudge.core.visibility import Visibility, visible_to
-from nudge.history import queries as views
+from nudge.history import queries
 from nudge.notes import archive, namespaces, ranking
 from nudge.notes import store as notes
 from nudge.notes.fields import (
@@ -586,7 +586,7 @@ class Origin:
     def complete(self, connection: sqlite3.Connection, draft: Draft) -> Draft:
         """With its namespace in full, and client, session, prompt, repo and branch as far as they are known."""
         namespace = namespaces.find(connection, draft.namespace, self._visible)
-        prompt = views.latest_prompt(connection, self._session) if self._session else None
+        prompt = queries.latest_prompt(connection, self._session) if self._session else None
         agent = {"client": self._call.client, "session": self._session, "prompt": prompt}
         fields = {**agent, "repo": self._here, "branch": self._branch}
         origin = {name: value for name, value in fields.items() if value}
@@ -599,7 +599,7 @@ class Origin:
         if not is_asked or not self._session or notes.find_by_title(connection, draft.title, draft.namespace):
             return draft
         since = int(self._now) - limits.CHANGED_SECONDS
-        changed = views.changed_files(connection, self._session, draft.namespace, since)
+        changed = queries.changed_files(connection, self._session, draft.namespace, since)
         paths = [
             path for path in (relative_to(file, clone or self._call.context.cwd) for file, clone in changed) if path
         ]

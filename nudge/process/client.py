@@ -264,11 +264,10 @@ class CallQueue:
         expired = [call for call in sent if call.deadline <= now]
         if not sent or (not expired and now < self._check_at):
             return
-        from nudge.process import server_process as holder
-        from nudge.process import spawn
+        from nudge.process import server_process, spawn
 
         self._check_at = now + limits.CALL_TIMEOUT
-        is_suspended = holder.is_suspended(connection.endpoint.pid)
+        is_suspended = server_process.is_suspended(connection.endpoint.pid)
         if not expired and not is_suspended:
             return
         error = spawn.no_answer(connection.endpoint)

@@ -15,8 +15,7 @@ from nudge import __version__
 from nudge.core import files, limits, locks, paths, thin_json
 from nudge.core.clock import boot_seconds, poll_until
 from nudge.core.errors import StorageFailed, Unavailable
-from nudge.process import endpoint
-from nudge.process import server_process as holder
+from nudge.process import endpoint, server_process
 from nudge.process.connection import Connection, ConnectionLost, TimedOut
 
 TYPE_CHECKING = False
@@ -128,7 +127,7 @@ def has_just_started(directory: str, published: Endpoint) -> bool:
         age = time.time() - os.lstat(os.path.join(directory, paths.ENDPOINT)).st_mtime
     except OSError:
         return False
-    return 0.0 <= age < limits.START_TIMEOUT and not holder.is_suspended(published.pid)
+    return 0.0 <= age < limits.START_TIMEOUT and not server_process.is_suspended(published.pid)
 
 
 def _check_timeout(waited: float, timeout: float, published: Endpoint | None, *, starting: bool) -> None:
@@ -253,14 +252,14 @@ def _has_starting_child(path: str) -> bool:
         return False  # it has started: a newer version need not wait to replace it
     if len(pids) < 2 or not 0 <= time.time() - os.stat(path).st_mtime < limits.START_TIMEOUT:
         return False
-    process = holder.find_process(pids[1])
-    return process is not None and process.uid == os.getuid() and holder.is_server_command(process.argv)
+    process = server_process.find_process(pids[1])
+    return process is not None and process.uid == os.getuid() and server_process.is_server_command(process.argv)
 
 
 def _is_stuck(path: str) -> bool:
     """Whether a process of the start that holds this lock is suspended; True where the system does not say."""
     pids = _noted_pids(path)
-    return sys.platform != "linux" or not pids or any(map(holder.is_suspended, pids))
+    return sys.platform != "linux" or not pids or any(map(server_process.is_suspended, pids))
 
 
 def start_server(directory: str, for_new: Mapping[str, str]) -> None:

@@ -21,7 +21,7 @@ from nudge.core.call import Call
 from nudge.core.clock import boot_seconds
 from nudge.core.context import Context
 from nudge.core.errors import NudgeError
-from nudge.history import queries as views
+from nudge.history import queries
 from nudge.history.redact import PRIVATE
 from nudge.journal import store as journal
 from nudge.journal.attempts import Attempt, ObservedOutcome, Resolution
@@ -263,7 +263,7 @@ async def _check_in(app: App, database: Database, event: Mapping[str, Any], call
 async def _count_action(app: App, event: Mapping[str, Any], observation_id: int) -> None:
     """Count an action of the session. The caller passes stored events only, so that a repeated read of a file counts
     once; an update resets the count."""
-    if views.is_action(event):
+    if queries.is_action(event):
         await count_action(app, str(event["session_id"]), observation_id)
 
 
@@ -312,7 +312,7 @@ async def _observe_outcome(
 def _open_attempts(connection: sqlite3.Connection, session: str) -> list[tuple[Attempt, bool]]:
     """The open attempts of a session, each with whether the session has changed a file since its start."""
     return [
-        (attempt, views.has_changed_files(connection, session, int(attempt.note.created_at)))
+        (attempt, queries.has_changed_files(connection, session, int(attempt.note.created_at)))
         for attempt in journal.open_in_session(connection, session)
     ]
 

@@ -12,7 +12,7 @@ from nudge.core import limits
 from nudge.core.branches import holds_on
 from nudge.core.context import Context, project_of
 from nudge.core.visibility import EVERYTHING, Visibility
-from nudge.history import queries as views
+from nudge.history import queries
 from nudge.history.sessions import Place
 from nudge.telling import hint_selection
 from nudge.telling.file import TOLD_KINDS, possible_names
@@ -152,7 +152,7 @@ def is_session_gone(
 
     The end is not compared with the other times: hooks report the wall clock, which may have been set since the
     server's clock began."""
-    ended_at, last = views.session_times(connection, session)
+    ended_at, last = queries.session_times(connection, session)
     if ended_at is not None and last_seen is None:
         return True
     return now - max(updated_at, last or 0.0, last_seen or 0.0) > limits.ORPHANED_AFTER

@@ -11,7 +11,6 @@ from nudge import doctor
 from nudge.core import paths
 from nudge.core.locks import Flock
 from nudge.doctor import server
-from nudge.process import server_process as holder
 from nudge.settings import config
 from nudge.settings.config import Settings
 from nudge.settings.table import SETTINGS
@@ -28,11 +27,11 @@ def test_a_lock_that_nobody_holds(make: Make) -> None:
 
 @pytest.mark.usefixtures("held")
 def test_a_lock_that_somebody_holds(make: Make, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The endpoint must name the holder."""
+    """The endpoint must name the server_process."""
     assert only(server.check_lock(make())).level == "warn"
     publish(run)
     assert only(server.check_lock(make())).level == "fail"
-    monkeypatch.setattr(holder, "find_mismatch", lambda *_: None)
+    monkeypatch.setattr(server_process, "find_mismatch", lambda *_: None)
     assert only(server.check_lock(make())).level == "ok"
 
 

@@ -11,8 +11,7 @@ import pytest
 
 from nudge.core import limits
 from nudge.core.errors import Invalid
-from nudge.history import queries as views
-from nudge.history import store
+from nudge.history import queries, store
 from nudge.history.observations import RETENTION_DAYS, TYPES
 from nudge.history.purge import Conditions, count_observations, purge_observations, sweep_observations
 from nudge.storage import migrations
@@ -274,9 +273,9 @@ def test_a_prompt_keeps_its_words_as_long_as_its_observation() -> None:
     assert json.loads(rows(connection, "summary", "sessions")[0])["intent"] == "wish"
     assert sweep_observations(connection, NOW, RETENTION_DAYS) == {"user_prompt": 2}
     assert rows(connection, "content", "prompts") == ["", "pinned"]
-    (told,) = views.file_history(connection, "/a")["sessions"]
+    (told,) = queries.file_history(connection, "/a")["sessions"]
     assert (told["touches"][0]["prompt_content"], told["summary_intent"]) == (None, "pinned")
-    traced = views.trace(connection, "s1")
+    traced = queries.trace(connection, "s1")
     assert [(found["content"], found["observation_count"]) for found in traced["prompts"]] == [
         ("", 1),
         ("pinned", 1),

@@ -10,8 +10,7 @@ import pytest
 
 from nudge.core import limits
 from nudge.core.errors import Invalid, NotFound
-from nudge.history import queries as views
-from nudge.history import sessions, store
+from nudge.history import queries, sessions, store
 from nudge.history.purge import Conditions, purge_observations
 from nudge.storage.sqlite import match_texts
 from tests.unit.history.stored import NOW, edit, empty, event, filled, prompt, read, rows
@@ -27,22 +26,22 @@ def ids(found: list[dict[str, Any]]) -> list[int]:
 def test_observations_come_in_the_order_of_asking() -> None:
     """Those that are missing, retention may have deleted them, are left out."""
     connection = filled(event(), event(), event())
-    assert ids(views.get(connection, [3, 99, 1])) == [3, 1]
-    assert views.get(connection, [98, 99]) == []
+    assert ids(queries.get(connection, [3, 99, 1])) == [3, 1]
+    assert queries.get(connection, [98, 99]) == []
 
 
 def test_no_ids_are_an_error() -> None:
     """Whoever asks for nothing made a mistake."""
     with pytest.raises(Invalid) as refused:
-        views.get(empty(), [])
+        queries.get(empty(), [])
     assert refused.value.message == "ids array must not be empty"
 
 
 def test_fifty_ids_are_the_most() -> None:
     """More are asked for in several calls."""
-    assert views.get(empty(), list(range(50))) == []
+    assert queries.get(empty(), list(range(50))) == []
     with pytest.raises(Invalid, match="ids: must have at most 50 items"):
-        views.get(empty(), list(range(51)))
+        queries.get(empty(), list(range(51)))
 
 
 # timeline
@@ -54,7 +53,7 @@ def test_a_timeline_is_in_the_order_of_time() -> None:
         *(event(content=f"{number}", timestamp=NOW + number) for number in (3, 1, 5, 2, 4)),
         event(content="x", timestamp=NOW + 2, session_id="s2"),
     )
-    around = views.timeline(connection, 1, 1, 5)
+    around = queries.timeline(connection, 1, 1, 5)
     assert around["anchor"]["content"] == "3"
     assert [told["content"] for told in around["before"]] == ["2"]
     assert [told["content"] for told in around["after"]] == ["4", "5"]
@@ -62,14 +61,14 @@ def test_a_timeline_is_in_the_order_of_time() -> None:
 
 def test_an_anchor_alone_has_nothing_around_it() -> None:
     """Empty lists, not an error."""
-    around = views.timeline(filled(event()), 1)
+    around = queries.timeline(filled(event()), 1)
     assert (around["anchor"]["id"], around["before"], around["after"]) == (1, [], [])
 
 
 def test_an_anchor_that_does_not_exist_is_an_error() -> None:
     """There is nothing to look around."""
     with pytest.raises(NotFound) as missing:
-        views.timeline(empty(), 7)
+        queries.timeline(empty(), 7)
     assert missing.value.message == "anchor observation not found: 7"
 
 
@@ -89,7 +88,7 @@ def traced() -> sqlite3.Connection:
 
 def test_a_trace_tells_each_prompt_with_its_actions() -> None:
     """What belongs to no prompt stands where it happened, under the system's name."""
-    told = views.trace(traced(), "s1")
+    told = queries.trace(traced(), "s1")
     assert (told["session_id"], told["project"], told["started_at"], told["ended_at"]) == ("s1", "app", NOW, NOW + 50)
     shape = [
         (entry["source"], entry["prompt_id"], entry["content"], entry["observation_count"]) for entry in told["prompts"]
@@ -115,12 +114,12 @@ def test_a_trace_is_in_order_within_a_second() -> None:
     connection = filled(
         event("session_start", "startup", NOW), prompt("now", NOW, "p"), event("session_end", "other", NOW)
     )
-    assert [entry["source"] for entry in views.trace(connection, "s1")["prompts"]] == ["system", "user", "system"]
+    assert [entry["source"] for entry in queries.trace(connection, "s1")["prompts"]] == ["system", "user", "system"]
 
 
 def test_a_window_holds_for_prompts_and_observations_alike() -> None:
     """A prompt inside stays, without the observations outside."""
-    told = views.trace(traced(), "s1", before=NOW + 30, after=NOW)
+    told = queries.trace(traced(), "s1", before=NOW + 30, after=NOW)
     assert [(entry["content"], entry["observation_count"]) for entry in told["prompts"]] == [("Fix the login bug", 1)]
 
 
@@ -132,34 +131,34 @@ def test_a_long_trace_comes_in_parts() -> None:
     shown: list[str] = []
     after, more = None, True
     while more:
-        trace = views.trace(connection, "s1", after=after, limit=7)
+        trace = queries.trace(connection, "s1", after=after, limit=7)
         [entry] = trace["prompts"]
         assert entry["content"] == "go" and len(entry["observations"]) <= 7
         shown += [row["content_preview"] for row in entry["observations"]]
         after, more = entry["observations"][-1]["timestamp"], trace.get("more", False)
     assert shown == [f"c{n}" for n in range(30)]
-    assert "more" not in views.trace(connection, "s1", limit=31)
+    assert "more" not in queries.trace(connection, "s1", limit=31)
     crowded = filled(*(event("command", f"c{n}", NOW) for n in range(9)))
-    trace = views.trace(crowded, "s1", limit=4)
+    trace = queries.trace(crowded, "s1", limit=4)
     assert trace["more"] and trace["prompts"][0]["observation_count"] == 4
 
 
 def test_a_trace_has_a_default_limit() -> None:
     """Twenty thousand commands would be megabytes in one answer."""
     connection = filled(*(event("command", f"c{n}", NOW + n) for n in range(limits.DEFAULT_TRACE_LIMIT + 1)))
-    trace = views.trace(connection, "s1")
+    trace = queries.trace(connection, "s1")
     assert trace["more"] and trace["prompts"][0]["observation_count"] == limits.DEFAULT_TRACE_LIMIT
 
 
 def test_an_empty_window_has_no_prompts() -> None:
     """The session exists all the same."""
-    assert views.trace(traced(), "s1", after=NOW + 999)["prompts"] == []
+    assert queries.trace(traced(), "s1", after=NOW + 999)["prompts"] == []
 
 
 def test_an_unknown_session_is_an_error() -> None:
     """It is named in the sentence."""
     with pytest.raises(NotFound) as missing:
-        views.trace(empty(), "nope")
+        queries.trace(empty(), "nope")
     assert missing.value.message == "session not found: nope"
 
 
@@ -170,7 +169,7 @@ def test_a_file_has_a_biography() -> None:
     """By session, the latest first, each touch with the human wish behind it."""
     connection = traced()
     store.insert_event(connection, edit("/src/auth.py", NOW + 500, session_id="s2", project="other"))
-    told = views.file_history(connection, "/src/auth.py")
+    told = queries.file_history(connection, "/src/auth.py")
     assert [(found["session_id"], found["project"], found["summary_intent"]) for found in told["sessions"]] == [
         ("s2", "other", None),
         ("s1", "app", "Fix the login bug"),
@@ -189,9 +188,9 @@ def test_a_file_has_a_biography() -> None:
 def test_a_biography_is_bounded() -> None:
     """The latest touches count; both ends of the window are outside it."""
     connection = filled(*(edit("/a.py", NOW + number) for number in range(5)))
-    latest = views.file_history(connection, "/a.py", limit=2)["sessions"][0]["touches"]
+    latest = queries.file_history(connection, "/a.py", limit=2)["sessions"][0]["touches"]
     assert [touch["timestamp"] for touch in latest] == [NOW + 3, NOW + 4]
-    inside = views.file_history(connection, "/a.py", before=NOW + 3, after=NOW)["sessions"][0]["touches"]
+    inside = queries.file_history(connection, "/a.py", before=NOW + 3, after=NOW)["sessions"][0]["touches"]
     assert [touch["timestamp"] for touch in inside] == [NOW + 1, NOW + 2]
 
 
@@ -200,26 +199,26 @@ def test_a_change_of_several_files_is_in_the_biography_of_each() -> None:
     files = ["/a.py", "/b.py", "/b.py", "/c.py"]
     connection = filled(edit("/a.py", NOW, metadata={"files": files}), edit("/b.py", NOW + 1), event(timestamp=NOW + 2))
     found = {
-        path: views.file_history(connection, path)["sessions"][0]["touches"] for path in ("/a.py", "/b.py", "/c.py")
+        path: queries.file_history(connection, path)["sessions"][0]["touches"] for path in ("/a.py", "/b.py", "/c.py")
     }
     assert {path: [touch["observation_id"] for touch in touches] for path, touches in found.items()} == {
         "/a.py": [1],
         "/b.py": [1, 2],
         "/c.py": [1],
     }
-    assert views.file_history(connection, "/c.py", after=NOW)["sessions"] == []
-    assert len(views.file_history(connection, "/b.py", limit=1)["sessions"][0]["touches"]) == 1
+    assert queries.file_history(connection, "/c.py", after=NOW)["sessions"] == []
+    assert len(queries.file_history(connection, "/b.py", limit=1)["sessions"][0]["touches"]) == 1
     assert sessions.summarize(connection, "s1")["files"] == ["/a.py", "/b.py", "/c.py"]
     purge_observations(connection, Conditions(now=NOW, ids=[1]), NOW, match_texts)
     assert (
-        views.file_history(connection, "/c.py")["sessions"] == []
+        queries.file_history(connection, "/c.py")["sessions"] == []
         and rows(connection, "file_path", "touched_files") == []
     )
 
 
 def test_an_unknown_file_has_no_sessions() -> None:
     """Not an error: nobody touched it."""
-    assert views.file_history(traced(), "/nowhere") == {"file_path": "/nowhere", "sessions": []}
+    assert queries.file_history(traced(), "/nowhere") == {"file_path": "/nowhere", "sessions": []}
 
 
 # sessions, stats, export
@@ -230,13 +229,13 @@ def test_sessions_are_listed_latest_first() -> None:
     connection = filled(
         event(session_id="abc"), event(session_id="abd", timestamp=NOW + 9, project="other"), event(session_id="abc")
     )
-    found = views.sessions(connection)
+    found = queries.sessions(connection)
     assert [told["session_id"] for told in found] == ["abd", "abc"]
     assert (found[1]["observation_count"], found[1]["last_event_at"], found[1]["client"]) == (2, NOW, "claude-code")
-    assert [told["session_id"] for told in views.sessions(connection, project="app")] == ["abc"]
-    assert [told["session_id"] for told in views.sessions(connection, prefix="abd")] == ["abd"]
-    assert views.sessions(connection, prefix="ab_") == []
-    assert [told["session_id"] for told in views.sessions(connection, limit=1, offset=1)] == ["abc"]
+    assert [told["session_id"] for told in queries.sessions(connection, project="app")] == ["abc"]
+    assert [told["session_id"] for told in queries.sessions(connection, prefix="abd")] == ["abd"]
+    assert queries.sessions(connection, prefix="ab_") == []
+    assert [told["session_id"] for told in queries.sessions(connection, limit=1, offset=1)] == ["abc"]
 
 
 def test_an_export_page_by_page_holds_everything_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -247,7 +246,7 @@ def test_an_export_page_by_page_holds_everything_once(monkeypatch: pytest.Monkey
     told: list[dict[str, Any]] = []
     place: str | None = None
     while True:
-        page = views.export(connection, place)
+        page = queries.export(connection, place)
         told += page["rows"]
         place = page["next"]
         if place is None:
@@ -267,7 +266,7 @@ def test_an_export_page_stays_below_what_a_call_may_carry() -> None:
     ids: list[int] = []
     place: str | None = "observation:0"
     while place is not None and place.startswith("observation"):
-        page = views.export(connection, place)
+        page = queries.export(connection, place)
         assert 0 < len(json.dumps(page)) < limits.MAX_BODY_BYTES
         ids += [row["id"] for row in page["rows"]]
         place = page["next"]
@@ -278,4 +277,4 @@ def test_an_export_page_stays_below_what_a_call_may_carry() -> None:
 def test_an_export_goes_on_only_from_a_place_it_named(place: str) -> None:
     """Anything else is an error, not a page."""
     with pytest.raises(Invalid, match="after: "):
-        views.export(empty(), place)
+        queries.export(empty(), place)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from nudge.core.errors import Invalid
-from nudge.history import queries as views
+from nudge.history import queries
 from nudge.history.search import add_found_texts, recent_observations, recent_work, search_observations
 from tests.unit.history.stored import DAY, NOW, edit, empty, event, filled, read
 
@@ -70,7 +70,7 @@ def test_an_entry_is_enough_to_judge_by() -> None:
             "session_id": "s1",
         }
     ]
-    assert search_observations(connection, "cargo", full=True) == views.get(connection, [1])
+    assert search_observations(connection, "cargo", full=True) == queries.get(connection, [1])
 
 
 def test_filters_narrow_together() -> None:
@@ -224,7 +224,7 @@ def test_recent_is_what_sorting_everything_would_give() -> None:
         for n in range(300)
     ]
     connection = filled(*told)
-    everything = [found for number in range(1, 301) for found in views.get(connection, [number])]
+    everything = [found for number in range(1, 301) for found in queries.get(connection, [number])]
     everything.sort(key=lambda row: (-_score(row), -row["timestamp"], -row["id"]))
     best = {row["file_path"] or row["id"]: row for row in reversed(everything)}
     expected = [row for row in everything if best[row["file_path"] or row["id"]] is row]

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from nudge.core.errors import Invalid
-from nudge.history import queries as views
-from nudge.history import sessions, store
+from nudge.history import queries, sessions, store
 from tests.unit.history.stored import NOW, edit, empty, event, filled, prompt, read, rows
 
 
@@ -47,7 +46,7 @@ def test_every_field_comes_back() -> None:
     )
     identity = store.insert_event(connection, told)
     assert identity is not None
-    assert views.get(connection, [identity]) == [
+    assert queries.get(connection, [identity]) == [
         {
             "id": identity,
             "timestamp": NOW,
@@ -100,7 +99,7 @@ def test_a_malformed_event_is_refused_by_field(field: str, value: Any) -> None:
 def test_any_text_can_be_stored() -> None:
     """Halves of surrogate pairs and NULs, which JSON can spell, do not break the store."""
     connection = filled(event(content="a\ud800b\0c", metadata={"x": "\udfff"}))
-    assert views.get(connection, [1])[0]["content"] == "a?bc"
+    assert queries.get(connection, [1])[0]["content"] == "a?bc"
 
 
 def test_long_text_is_cut() -> None:
@@ -326,7 +325,7 @@ def test_a_job_that_passed_with_another_command_is_repaired(failed: str, passed:
         event("command_error", failed, NOW + 1, metadata={"exit_code": 1}),
         event("command", passed, NOW + 2, metadata={"exit_code": 0, **hidden}),
     )
-    told = views.trace(connection, "s1")["summary"]["failed"]
+    told = queries.trace(connection, "s1")["summary"]["failed"]
     assert told == [{"command": failed, "id": 2, "passed": 3 if is_repaired else None}]
 
 
@@ -334,14 +333,14 @@ def test_a_living_session_is_summed_up_on_demand() -> None:
     """Whoever asks before the end sees what there is so far."""
     connection = filled(*A_SESSION[:-1])
     assert rows(connection, "summary", "sessions") == [None]
-    assert views.trace(connection, "s1")["summary"]["intent"] == "fix the login bug"
+    assert queries.trace(connection, "s1")["summary"]["intent"] == "fix the login bug"
 
 
 def test_what_arrives_after_the_end_is_summed_up_too() -> None:
     """A late event, out of the spool, makes the summary anew."""
     connection = filled(*A_SESSION)
     store.insert_event(connection, edit("/src/late.py", NOW + 8, prompt_id="p1"))
-    assert views.trace(connection, "s1")["summary"]["files"] == ["/src/auth.py", "/src/token.py", "/src/late.py"]
+    assert queries.trace(connection, "s1")["summary"]["files"] == ["/src/auth.py", "/src/token.py", "/src/late.py"]
     assert sessions.close_silent_sessions(connection, NOW) == 1
     assert "/src/late.py" in rows(connection, "summary", "sessions")[0]
 
@@ -375,7 +374,7 @@ def test_pins_are_set_and_taken_back() -> None:
     """What does not exist is not among the answer."""
     connection = filled(event(), event())
     assert store.set_pinned(connection, [2, 99, 2], True) == [2]
-    assert [told["is_pinned"] for told in views.get(connection, [1, 2])] == [False, True]
+    assert [told["is_pinned"] for told in queries.get(connection, [1, 2])] == [False, True]
     assert store.set_pinned(connection, [2], False) == [2]
     assert rows(connection, "is_pinned") == [0, 0]
 
@@ -385,6 +384,6 @@ def test_what_a_session_was_told_is_kept_with_it() -> None:
     connection = empty()
     store.store_injection(connection, "s1", NOW + 0.7, [{"id": 3, "kind": "observation"}], "# records")
     store.insert_event(connection, event())
-    assert views.trace(connection, "s1")["injections"] == [
+    assert queries.trace(connection, "s1")["injections"] == [
         {"id": 1, "timestamp": NOW, "items": [{"id": 3, "kind": "observation"}], "text": "# records"}
     ]

@@ -21,7 +21,6 @@ from nudge.core.clock import boot_seconds
 from nudge.core.errors import Invalid, RemoteError, Unavailable
 from nudge.interfaces.operations import OPERATIONS
 from nudge.process import endpoint, spawn
-from nudge.process import server_process as holder
 from nudge.process import wire as protocol
 from nudge.process.client import CallQueue, Client, Request
 from nudge.process.connection import Connection
@@ -156,7 +155,7 @@ def test_a_suspended_server_is_reported_during_a_long_operation(
 ) -> None:
     """Its timeout is an hour away; the call may have been read before the process was suspended."""
     monkeypatch.setattr(limits, "CALL_TIMEOUT", 0.05)
-    monkeypatch.setattr(holder, "is_suspended", lambda _pid: True)
+    monkeypatch.setattr(server_process, "is_suspended", lambda _pid: True)
     with FakePrimary(directory, lambda _call: b""), pytest.raises(Unavailable, match="may still be done") as raised:
         client(directory).call("nudge.backup", {})
     assert raised.value.data["pid"] == os.getpid()
