@@ -363,7 +363,7 @@ class Machine:
         return endpoint.read(self.runtime)
 
     def ready(self) -> Endpoint:
-        """The published PRIMARY, once there is one and both its doors are open."""
+        """The published PRIMARY, once there is one and both its interfaces are open."""
 
         def published() -> Endpoint | None:
             current = self.endpoint()

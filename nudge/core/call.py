@@ -30,7 +30,7 @@ from nudge.core.visibility import VARIABLES, Visibility
 _K = TypeVar("_K")
 _V = TypeVar("_V")
 
-Door = Literal["cli", "mcp", "hook", "http"]
+Interface = Literal["cli", "mcp", "hook", "http"]
 
 _SESSION_VARIABLES = registry.session_variables()
 OWN_VARIABLES = frozenset(_SESSION_VARIABLES) | VARIABLES
@@ -65,7 +65,7 @@ class Call:
     these.
     """
 
-    door: Door = "http"
+    interface: Interface = "http"
     client: str | None = None
     context: Context = NO_CONTEXT
     env: dict[str, str | None] | None = None

@@ -60,11 +60,11 @@ def may_name_files(cmd: str) -> bool:
     return any("." in word or "/" in word or word in _MANIFESTS for word in cmd.split()[: limits.MAX_BASIS_WORDS])
 
 
-def find_basis_of_hint(value: object, repo: object, context: Context, door: str) -> dict[str, str]:
+def find_basis_of_hint(value: object, repo: object, context: Context, interface: str) -> dict[str, str]:
     """The files that a hint rests on when a caller in `context` sets or imports it: those that its value names in the
     caller's clone. Empty for a hint of another repo than the caller's, and for a caller that may not be on this
     machine. Reads files: call it on a worker thread."""
-    is_of_repo = door in ("cli", "mcp") and context.repo is not None and repo == context.repo
+    is_of_repo = interface in ("cli", "mcp") and context.repo is not None and repo == context.repo
     text = command_text(value) if is_of_repo else ""
     return find_basis(text, context.cwd) if may_name_files(text) else {}
 

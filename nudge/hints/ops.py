@@ -183,7 +183,7 @@ async def _better_than_guess(
 
 async def _mark_stale(hits: list[dict[str, Any]], context: Context, call: Call) -> list[dict[str, Any]]:
     """Mark stale hits when the caller has a directory on this machine; files are read on another thread."""
-    cwd = context.cwd if call.door in ("cli", "mcp") else None
+    cwd = context.cwd if call.interface in ("cli", "mcp") else None
     marked = await asyncio.to_thread(freshness.mark_stale, hits, cwd)
     for hit in marked:
         hit.pop("stale", None)  # match_explain has it among its reasons
@@ -221,7 +221,7 @@ async def _find_basis(value: object, scope: object, call: Call) -> dict[str, str
     if not freshness.may_name_files(freshness.command_text(value)):
         return None
     repo = scope.get("repo") if isinstance(scope, dict) else None
-    return await asyncio.to_thread(freshness.find_basis_of_hint, value, repo, call.context, call.door)
+    return await asyncio.to_thread(freshness.find_basis_of_hint, value, repo, call.context, call.interface)
 
 
 async def _set(app: App, params: SetHint, scope: object, basis: dict[str, str] | None, call: Call) -> Any:
@@ -235,9 +235,9 @@ async def _set(app: App, params: SetHint, scope: object, basis: dict[str, str] |
         params.if_match_version,
         basis,
     )
-    if call.door == "mcp" or (scope != given and call.door != "cli"):
+    if call.interface == "mcp" or (scope != given and call.interface != "cli"):
         decision.result["note"] = _set_note(app, decision.result["hint"], given, scope)
-    elif call.door == "cli" and app.session.log is None:
+    elif call.interface == "cli" and app.session.log is None:
         decision.result["note"] = f"kept {_lifetime(app, decision.result['hint'])}"
     return app.commit(decision, call)
 
@@ -255,7 +255,7 @@ def _lifetime(app: App, hint: dict[str, Any]) -> str:
 
 def _with_author(meta: dict[str, Any] | None, call: Call) -> dict[str, Any] | None:
     """Name the agent as the author of its hint, unless the hint names one."""
-    if call.door != "mcp":
+    if call.interface != "mcp":
         return meta
     given = {name: value for name, value in (meta or {}).items() if value is not None}
     author = {"source": "agent", **({"added_by": f"agent:{mask(call.client)}"} if call.client else {})}

@@ -194,5 +194,5 @@ def _with_bases(incoming: Iterable[IncomingHint], call: Call) -> Iterator[Incomi
     """Add to the hints of the caller's repo the files that they rest on, as a `set` does. Reads files."""
     for one in incoming:
         repo = one.hint.meta.get("scope", {}).get("repo")
-        basis = freshness.find_basis_of_hint(one.hint.value, repo, call.context, call.door)
+        basis = freshness.find_basis_of_hint(one.hint.value, repo, call.context, call.interface)
         yield replace(one, hint=replace(one.hint, basis=basis)) if basis else one

@@ -213,7 +213,7 @@ async def search(app: App, params: Search, call: Call) -> Any:
     def read(connection: sqlite3.Connection) -> list[dict[str, Any]]:
         options = search_options(connection, params, visible)
         rows = search_observations(connection, params.query, **options, limit=params.limit + 1, now=now)
-        if call.door == "cli":  # a person cannot look at each hit as an agent does
+        if call.interface == "cli":  # a person cannot look at each hit as an agent does
             add_found_texts(connection, params.query, rows)
         return rows
 
@@ -408,7 +408,7 @@ def _page(rows: list[dict[str, Any]], limit: int, call: Call) -> list[dict[str, 
     that there are more; other interfaces return the bare array."""
     if len(rows) <= limit:
         return rows
-    return {"result": rows[:limit], "more": True} if call.door == "mcp" else rows[:limit]
+    return {"result": rows[:limit], "more": True} if call.interface == "mcp" else rows[:limit]
 
 
 # Writing
@@ -452,7 +452,7 @@ async def purge(app: App, params: PurgeParams, call: Call) -> Any:
     returns. The spool is recorded first: its events would come back. At a terminal private projects are included: what
     a user deletes must be gone everywhere."""
     _conditions(app, params, params.project)  # raises for invalid conditions before anything is done
-    visible = EVERYTHING if call.door == "cli" else visible_to(app, call)
+    visible = EVERYTHING if call.interface == "cli" else visible_to(app, call)
     waiting = await app.drain()
 
     def read(connection: sqlite3.Connection) -> tuple[str | None, frozenset[str]]:

@@ -25,7 +25,7 @@ from multidict import istr
 from nudge import __version__
 from nudge.core import limits, strict_json, transfer_files
 from nudge.core.app import App
-from nudge.core.call import Call, Door
+from nudge.core.call import Call, Interface
 from nudge.core.errors import INVALID_REQUEST, HandingOver, Invalid, NotFound, NudgeError
 from nudge.core.operation import Operation
 from nudge.core.strict_json import JsonError
@@ -56,7 +56,7 @@ _REQUEST_ID, _DEADLINE, _SESSION = istr("Nudge-Request-Id"), istr("Nudge-Deadlin
 _OPEN = ("/health", rest.HEALTH, "/sse")  # without the token
 _NO_SSE = "the SSE transport is gone; send MCP messages to POST /mcp (streamable HTTP), or run nudge serve on stdio"
 _JSON = {"Content-Type": "application/json", "Server": "nudge"}
-_CALLS: dict[Door, Call] = {"http": Call(door="http"), "mcp": Call(door="mcp")}
+_CALLS: dict[Interface, Call] = {"http": Call(interface="http"), "mcp": Call(interface="mcp")}
 
 
 class _Refused(Exception):
@@ -314,16 +314,16 @@ def _check_json(headers: Mapping[str, str]) -> None:
         raise _Refused(415, "send application/json")
 
 
-def _call_of(headers: Mapping[str, str], door: Door = "http") -> Call:
+def _call_of(headers: Mapping[str, str], interface: Interface = "http") -> Call:
     get = headers.get
     once, deadline, session = get(_REQUEST_ID), get(_DEADLINE), get(_SESSION)
     if once is None and deadline is None and session is None:
-        return _CALLS[door]
+        return _CALLS[interface]
     _check_text(once, limits.MAX_REQUEST_ID_CHARS, "Nudge-Request-Id")
     _check_text(session, limits.MAX_SESSION_ID_CHARS, "Nudge-Session")
     try:
         return Call(
-            door=door,
+            interface=interface,
             once=once or None,
             deadline=None if deadline is None else float(deadline),
             connection=session or None,

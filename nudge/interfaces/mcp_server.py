@@ -262,7 +262,7 @@ class StdioServer:
             else NO_CONTEXT
         )
         call = Call(
-            door="mcp",
+            interface="mcp",
             context=context,
             env=self._env,
             client=self._client.name or None,

@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 from nudge.core import limits
 from nudge.core.app import App
-from nudge.core.call import Call, Door, EnvNeeded
+from nudge.core.call import Call, EnvNeeded, Interface
 from nudge.core.context import NO_CONTEXT, Context
 from nudge.core.errors import (
     INTERNAL_ERROR,
@@ -26,7 +26,7 @@ from nudge.interfaces.operations import OPERATIONS
 from nudge.process import wire as protocol
 
 _log = logging.getLogger(__name__)
-_DOORS = get_args(Door)
+_INTERFACES = get_args(Interface)
 _UNKNOWN_CALLER = McpCaller(Call())
 
 
@@ -81,15 +81,15 @@ def read_caller(raw: object, once: object) -> McpCaller:
     raw = {} if raw is None else raw
     if not isinstance(raw, dict):
         raise Invalid("must be an object", field="caller")
-    door = raw.get("door", "http")
-    if door not in _DOORS:
-        raise Invalid(f"must be one of {', '.join(_DOORS)}", field="caller.door")
+    interface = raw.get("door", "http")
+    if interface not in _INTERFACES:
+        raise Invalid(f"must be one of {', '.join(_INTERFACES)}", field="caller.door")
     deadline = raw.get("deadline")
     if deadline is not None and (isinstance(deadline, bool) or not isinstance(deadline, int | float)):
         raise Invalid("must be a number", field="caller.deadline")
     context = raw.get("context")
     call = Call(
-        door=door,
+        interface=interface,
         client=_text(raw.get("client"), "caller.client", limits.MAX_CLIENT_CHARS),
         context=NO_CONTEXT if context is None else Context.parse(context, "caller.context"),
         env=_env(raw.get("env")),

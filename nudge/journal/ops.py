@@ -205,7 +205,7 @@ async def _adopt(app: App, attempt_id: int, caller: _Caller, namespace: str, cal
 
     def write(connection: sqlite3.Connection) -> dict[str, Any]:
         attempt = caller.get(connection, attempt_id)
-        if call.door != "cli" and attempt.note.draft.namespace != namespace:
+        if call.interface != "cli" and attempt.note.draft.namespace != namespace:
             raise NotFound(f"m{attempt_id} is an attempt in another repo", id=attempt_id)
         if attempt.is_open and attempt.session != session and _is_owner_gone(app, connection, attempt):
             is_shared = session == ANONYMOUS
@@ -449,7 +449,7 @@ class _Caller:
 
 def _caller(app: App, params: InSession, call: Call) -> _Caller:
     session, visible = session_of(app.clients, call, params.session_id), visible_to(app, call)
-    return _Caller(session, visible.here if session == ANONYMOUS else None, visible, call.door == "cli")
+    return _Caller(session, visible.here if session == ANONYMOUS else None, visible, call.interface == "cli")
 
 
 def _own(app: App, connection: sqlite3.Connection, attempt_id: int | None, caller: _Caller) -> Attempt:

@@ -607,7 +607,7 @@ class Origin:
         return replace(draft, metadata=with_files(draft.metadata, files)) if files else draft
 
     def _source(self) -> str:
-        return _SOURCES.get(self._call.door) or note_source(self._call.client)
+        return _SOURCES.get(self._call.interface) or note_source(self._call.client)
 
 
 def _top_for(fields: Mapping[str, Any], call: Call) -> str | None:

@@ -110,7 +110,7 @@ def proxy(machine: Machine) -> Iterator[Row]:
 
 
 def primary(machine: Machine) -> Iterator[Row]:
-    """PRIMARY, in a directory that has no other process. Its memory with both doors open and the MCP SDK loaded."""
+    """PRIMARY, in a directory that has no other process. Its memory with both ports open and the MCP SDK loaded."""
     for installed in _installations(machine):
         server = _PrimaryServer(machine, [installed.nudge, "serve"])
         samples = take_turns({"bare": _Command(machine, installed.bare), "primary": server}, _PRIMARY_ROUNDS)

@@ -20,7 +20,7 @@ from tests.harness import ROOT, Machine
 
 _ROUNDS, _SECONDS = 7, 0.6
 _TICKS = os.sysconf("SC_CLK_TCK")
-_DOORS = {"http": ("public HTTP", budgets.HTTP_REQUESTS), "wire": ("the private wire", budgets.WIRE_REQUESTS)}
+_INTERFACES = {"http": ("public HTTP", budgets.HTTP_REQUESTS), "wire": ("the private wire", budgets.WIRE_REQUESTS)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +70,10 @@ def _compare(servers: dict[str, _Server]) -> Iterator[Row]:
         for connections in (1, 8)
     }
     samples = take_turns(loads, _ROUNDS)
-    for door, (words, budget) in _DOORS.items():
+    for interface, (words, budget) in _INTERFACES.items():
         for connections in (1, 8):
-            subject, baseline = f"{door} {connections}", f"empty {connections}"
-            cost = f"{loads[subject].cost}, empty {loads[baseline].cost}; {resident_mb(servers[door].pid):.0f} MB"
+            subject, baseline = f"{interface} {connections}", f"empty {connections}"
+            cost = f"{loads[subject].cost}, empty {loads[baseline].cost}; {resident_mb(servers[interface].pid):.0f} MB"
             yield Row(
                 "http",
                 f"get_hint of {limits.MAX_HINTS:,} over {words}, connections: {connections}",
@@ -84,9 +84,9 @@ def _compare(servers: dict[str, _Server]) -> Iterator[Row]:
                 cost,
                 at_least=True,
             )
-        flat = median(loads[f"{door} 8"].costs) / median(loads[f"{door} few 8"].costs)
+        flat = median(loads[f"{interface} 8"].costs) / median(loads[f"{interface} few 8"].costs)
         what = f"get_hint cost over {words}, {limits.MAX_HINTS:,} against {hints.FEW} hints"
-        yield Row("http", what, flat, budgets.FLATNESS, "x", f"{hints.FEW} hints {loads[f'{door} few 8'].cost}")
+        yield Row("http", what, flat, budgets.FLATNESS, "x", f"{hints.FEW} hints {loads[f'{interface} few 8'].cost}")
 
 
 def _start(machine: Machine, count: int) -> tuple[_Server, _Server]:

@@ -33,7 +33,7 @@ class Watched:
 
     def ask(self, body: bytes, expected: bytes, verb: str = "POST", path: str = "/") -> None:
         """Over HTTP, as somebody with a stolen token would. `expected` is in the first words of the answer: an attack
-        that is turned away at the door measures the door."""
+        that is turned away at the interface measures the interface."""
         link = HTTPConnection("127.0.0.1", self._published.port, timeout=300)
         token = endpoint.read_token(self._machine.runtime)
         link.request(verb, path, body, {"Content-Type": "application/json", "Authorization": f"Bearer {token}"})

@@ -20,7 +20,7 @@ def value(machine: Machine, key: str) -> object:
 
 
 def test_one_changed_byte_in_the_change_log(machine: Machine) -> None:
-    """Every other hint is still there after the next start; the damaged file is kept, and both doors say so."""
+    """Every other hint is still there after the next start; the damaged file is kept, and both interfaces say so."""
     for key in ("first", "second", "third"):
         machine.cli("set", "--global", "shop", key, f"value of {key}")
     machine.cli("stop")
@@ -57,7 +57,7 @@ def test_a_change_log_that_cannot_be_read(machine: Machine) -> None:
 
 
 def test_the_database_is_removed_under_a_server(machine: Machine) -> None:
-    """What was recorded is there again, and both doors say what happened."""
+    """What was recorded is there again, and both interfaces say what happened."""
     client = machine.serve()
     client.initialize()
     for number in range(3):

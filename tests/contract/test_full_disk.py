@@ -1,4 +1,4 @@
-"""A disk without room: hints are served from memory, every door says so, and with room again they are kept."""
+"""A disk without room: hints are served from memory, every interface says so, and with room again they are kept."""
 
 from __future__ import annotations
 

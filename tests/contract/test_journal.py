@@ -1,4 +1,4 @@
-"""The journal through every door, two agents at once, and what stands for each tool, parameter and path of CLAMS."""
+"""The journal through every interface, two agents, and what stands for each tool, parameter and path of CLAMS."""
 
 from __future__ import annotations
 
@@ -109,10 +109,10 @@ def test_every_refusal_has_its_reason_and_its_field(expected: list[Outcome]) -> 
         assert (data.get("reason"), data.get("field")) == (reason, field), (name, params, outcome)
 
 
-@pytest.mark.parametrize("door", [mcp_primary, mcp_proxy, json_rpc, by_rest])
-def test_the_journal_is_the_same_through_every_door(door: Any, expected: list[Outcome]) -> None:
+@pytest.mark.parametrize("interface", [mcp_primary, mcp_proxy, json_rpc, by_rest])
+def test_the_journal_is_the_same_through_every_interface(interface: Any, expected: list[Outcome]) -> None:
     """Result and error, to the last field; a tool is called by its own name and by the dotted one."""
-    with door() as way:
+    with interface() as way:
         assert run(Tools(way.stdio) if hasattr(way, "stdio") else way) == expected
 
 

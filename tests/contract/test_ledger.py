@@ -1,5 +1,5 @@
-"""The ledger through the doors: what was told is listed with its use, a line can be banned, and some sessions are told
-nothing for comparison."""
+"""The ledger through the interfaces: what was told is listed with its use, a line can be banned, and some sessions are
+told nothing for comparison."""
 
 from __future__ import annotations
 

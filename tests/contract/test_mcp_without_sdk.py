@@ -80,7 +80,7 @@ def request(method: str, params: Any, version: str, request_id: Any = 7) -> Mess
 
 
 def caller(version: str = "", tools: str = "default") -> McpCaller:
-    return McpCaller(Call(door="mcp", client="before"), version if version in HANDSHAKE_ERA else None, tools)
+    return McpCaller(Call(interface="mcp", client="before"), version if version in HANDSHAKE_ERA else None, tools)
 
 
 def by_sdk(sdk: SdkServer, message: Any, said: McpCaller) -> Any:
@@ -88,7 +88,7 @@ def by_sdk(sdk: SdkServer, message: Any, said: McpCaller) -> Any:
 
 
 def without_sdk(app: App, message: Any, said: McpCaller) -> Any:
-    """The answer of PRIMARY's doors; a failure of the test where it needs the SDK."""
+    """The answer of PRIMARY's interfaces; a failure of the test where it needs the SDK."""
     server = McpServer(app)
     server._load = lambda: pytest.fail("went to the SDK")  # type: ignore[method-assign]
     return comparable(asyncio.run(server.answer(message, said)))
@@ -298,7 +298,7 @@ def asked(end: Stdio, message: Message) -> Message:
 
 
 def test_the_sdk_is_not_loaded_for_a_handshake_and_calls(tmp_path: Path) -> None:
-    """A hundred calls through PRIMARY's doors: the SDK stays on the disk. It would take longer than all the rest."""
+    """A hundred calls through PRIMARY: the SDK stays on the disk. It would take longer than all the rest."""
     script = """
 import asyncio, sys
 from nudge.settings.config import Sources
@@ -314,7 +314,7 @@ async def main():
     app = App(open_session(sys.argv[1], Sources(sys.argv[1])), OPERATIONS)
     server = McpServer(app)
     handler = IpcHandler(app, server)
-    caller = McpCaller(Call(door="mcp"))
+    caller = McpCaller(Call(interface="mcp"))
     hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
     for method, params in (("initialize", hello), ("tools/list", {}), ("ping", {})):
         assert "result" in await server.answer({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}, caller)

@@ -1,4 +1,4 @@
-"""Notes through every door: the same call gives the same result and the same error, and every documented status is
+"""Notes through every interface: the same call gives the same result and the same error, and every documented status is
 real."""
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ REFUSED: list[tuple[str, dict[str, Any], str, str | None]] = [
 
 
 def comparable(node: Any) -> Any:
-    """Without the time of day, and without what tells the doors apart."""
+    """Without the time of day, and without what tells the interfaces apart."""
     if isinstance(node, dict):
         return {name: comparable(value) for name, value in node.items() if name not in OF_THE_DOOR}
     if isinstance(node, list):
@@ -151,10 +151,10 @@ def test_every_refusal_has_its_reason_and_its_field(expected: list[tuple[str, Ou
         assert (data.get("reason"), data.get("field")) == (reason, field), (name, params, outcome)
 
 
-@pytest.mark.parametrize("door", [mcp_primary, mcp_proxy, json_rpc, by_rest])
-def test_notes_are_the_same_through_every_door(door: Any, expected: list[tuple[str, Outcome]]) -> None:
+@pytest.mark.parametrize("interface", [mcp_primary, mcp_proxy, json_rpc, by_rest])
+def test_notes_are_the_same_through_every_interface(interface: Any, expected: list[tuple[str, Outcome]]) -> None:
     """Result and error, to the last field; the text block of a list is its TOON."""
-    with door() as way:
+    with interface() as way:
         for answered, wanted in zip(run(way), expected, strict=True):
             assert answered == wanted
 

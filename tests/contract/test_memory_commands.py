@@ -1,5 +1,5 @@
 """Notes at the terminal, against a real server: what stands for each command of the guide, and the same results and
-errors as through every other door."""
+errors as through every other interface."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_serve_and_mcp() -> None:
         assert {"memory_store", "memory_recall", "memory_get", "memory_explain"} <= tools
 
 
-# The same as through every other door
+# The same as through every other interface
 
 MEMORY = "nudge.memory_"
 VERBS_OF_NOTES = {operation for verb in all_verbs() if verb.group == NOTES for operation in verb.operations}
@@ -186,7 +186,7 @@ def outcomes(call: Any) -> Iterator[tuple[str, Outcome]]:
         yield operation, outcome
 
 
-def test_results_and_errors_are_those_of_every_door(tmp_path: Path) -> None:
+def test_results_and_errors_are_those_of_every_interface(tmp_path: Path) -> None:
     """`--json` is the exact result object, and a refusal has the code that a program gets."""
     with closing(Machine()) as machine, closing(Database.open(str(tmp_path / "notes.db"))) as database:
         machine.prepared_server()

@@ -104,10 +104,10 @@ def test_private_projects_are_not_found_by_id_either(machine: Machine) -> None:
         ("nudge.file_history", {"file_path": f"{payroll}/pay.py"}),
         ("nudge.sessions", {"session": "pay"}),
     )
-    with Raw(socket.create_connection(("127.0.0.1", port), 60)) as door:
+    with Raw(socket.create_connection(("127.0.0.1", port), 60)) as connection:
         for method, params in calls:
-            elsewhere = door.ask(post("/", rpc(method, params), token=token)).body
-            by_name = door.ask(post("/", rpc(method, {**params, "project": "payroll"}), token=token)).body
-            inside = door.ask(post("/", rpc(method, {**params, "context": {"cwd": payroll}}), token=token)).body
+            elsewhere = connection.ask(post("/", rpc(method, params), token=token)).body
+            by_name = connection.ask(post("/", rpc(method, {**params, "project": "payroll"}), token=token)).body
+            inside = connection.ask(post("/", rpc(method, {**params, "context": {"cwd": payroll}}), token=token)).body
             assert b"timestamp" not in elsewhere and b"started_at" not in elsewhere, method
             assert b"pay everyone" in by_name and b"pay everyone" in inside, method

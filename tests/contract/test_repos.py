@@ -187,7 +187,7 @@ def test_results_say_when_there_are_more(machine: Machine) -> None:
 
 @pytest.mark.parametrize("verb", ["search make", "recent", "sessions", "trace last", "history", "history a.py"])
 def test_a_limit_of_the_history_is_clamped(machine: Machine, verb: str) -> None:
-    """At the terminal as through every other door: 0 and less are 1, and no number is too large."""
+    """At the terminal as through every other interface: 0 and less are 1, and no number is too large."""
     machine.json("ls")
     for number in range(3):
         _edited(machine, str(machine.base), f"{machine.base}/a.py")

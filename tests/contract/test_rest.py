@@ -201,7 +201,7 @@ def assert_is_error(reply: Reply) -> None:
 def test_a_refusal_before_the_operation_has_the_same_form(
     script: Http, status: int, reason: str, headers: dict[str, str], body: bytes | None
 ) -> None:
-    """Below /api/v1/ a program reads one form of an error, whichever door-keeper wrote it; the headers stay."""
+    """Below /api/v1/ a program reads one form of an error, whichever layer wrote it; the headers stay."""
     reply = script.exchange("PUT", BUILD, body, **headers)
     assert (reply.status, reply.json["data"]["reason"]) == (status, reason)
     assert_is_error(reply)

@@ -65,7 +65,7 @@ def assert_kept(machine: Machine, proxy: Stdio, told: dict[str, str], port: int 
     } | {"log_level": "info"}
     assert status["history"]["retention"]["days"]["command"] == 30
     assert os.path.exists(told["NUDGE_DB"]) and not os.path.exists(os.path.join(machine.runtime, "nudge.db"))
-    eventually(lambda: machine.ready().port == port, "the public door is open where it was")
+    eventually(lambda: machine.ready().port == port, "the public port is open where it was")
 
 
 def test_kill(machine: Machine, told: dict[str, str]) -> None:

@@ -24,8 +24,10 @@ def test_a_removed_token_file_is_made_again(machine: Machine) -> None:
     done = machine.cli("token")
     new = done.stdout.strip()
     assert done.returncode == 0 and new not in ("", old)
-    with Raw(socket.create_connection(("127.0.0.1", port), 60)) as door:
-        statuses = [door.ask(post("/", rpc("nudge.list_components", {}), token=token)).status for token in (new, old)]
+    with Raw(socket.create_connection(("127.0.0.1", port), 60)) as connection:
+        statuses = [
+            connection.ask(post("/", rpc("nudge.list_components", {}), token=token)).status for token in (new, old)
+        ]
     assert statuses == [200, 401]
 
 
@@ -38,8 +40,8 @@ def test_a_token_file_without_a_token_counts_as_removed(machine: Machine, kept: 
     os.truncate(path, kept)
     done = machine.cli("token")
     assert done.returncode == 0 and len(done.stdout.strip()) == 64
-    with Raw(socket.create_connection(("127.0.0.1", port), 60)) as door:
-        assert door.ask(post("/", rpc("nudge.list_components", {}), token=done.stdout.strip())).status == 200
+    with Raw(socket.create_connection(("127.0.0.1", port), 60)) as connection:
+        assert connection.ask(post("/", rpc("nudge.list_components", {}), token=done.stdout.strip())).status == 200
     machine.cli("stop", "--force")
     os.truncate(path, kept)
     machine.prepared_server()
@@ -63,5 +65,5 @@ def test_the_token_starts_a_server(machine: Machine) -> None:
     done = machine.cli("token")
     assert done.returncode == 0 and len(done.stdout.strip()) == 64
     port = machine.ready().port or 0
-    with Raw(socket.create_connection(("127.0.0.1", port), 60)) as door:
-        assert door.ask(post("/", rpc("nudge.list_components", {}), token=done.stdout.strip())).status == 200
+    with Raw(socket.create_connection(("127.0.0.1", port), 60)) as connection:
+        assert connection.ask(post("/", rpc("nudge.list_components", {}), token=done.stdout.strip())).status == 200

@@ -76,8 +76,8 @@ def silent_connections(connections: int = 400, commands: int = 20) -> Figures:
 
 def _ask(machine: Machine, port: int) -> int:
     token = endpoint.read_token(machine.runtime)
-    with Raw(socket.create_connection(("127.0.0.1", port), 60)) as door:
-        return door.ask(post("/", rpc("nudge.list_components", {}), token=token)).status
+    with Raw(socket.create_connection(("127.0.0.1", port), 60)) as connection:
+        return connection.ask(post("/", rpc("nudge.list_components", {}), token=token)).status
 
 
 def _serve_with_few_descriptors(machine: Machine) -> int:

@@ -66,7 +66,7 @@ def _next_victim(machine: Machine, last: int, also_starting: bool) -> int | None
 
 
 def killed_while_http_loads(kills: int = 5) -> Figures:
-    """PRIMARY is killed each time while the first connection to its port waits for the public door to be loaded:
+    """PRIMARY is killed each time while the first connection to its port waits for the public port to be loaded:
     nothing is lost, no call fails, commands are answered, and the last server answers on its port."""
     machine = Machine()
     try:

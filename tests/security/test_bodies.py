@@ -15,7 +15,7 @@ from nudge.core import limits
 from nudge.core.errors import INVALID_REQUEST, PARSE_ERROR
 from nudge.core.limits import MAX_BATCH, MAX_BODY_BYTES, MAX_IMPORT_BODY_BYTES
 from tests.harness import TIMEOUT
-from tests.security.doors import DOORS, Door, refusal_of, setting, still_serves
+from tests.security.interfaces import INTERFACES, Interface, refusal_of, setting, still_serves
 from tests.security.served import TOKEN, Closed, Raw, Served, post, rpc, served
 
 HINT = b'{"component":"c","key":"k","value":%s}'
@@ -46,29 +46,31 @@ BROKEN = {
 }
 
 
-@pytest.fixture(params=DOORS)
-def door(server: Served, request: pytest.FixtureRequest) -> Door:
-    return DOORS[request.param](server)
+@pytest.fixture(params=INTERFACES)
+def interface(server: Served, request: pytest.FixtureRequest) -> Interface:
+    return INTERFACES[request.param](server)
 
 
-def test_what_is_no_json_is_refused_and_changes_nothing(server: Served, door: Door) -> None:
+def test_what_is_no_json_is_refused_and_changes_nothing(server: Served, interface: Interface) -> None:
     """JSON too deep, numbers that are none, doubled keys, broken text: parse error or invalid request, the same at
-    every door."""
+    every interface."""
     server.call("nudge.set_hint", component="c", key="k", value="before")
     before = server.state()
-    got = {name: refusal_of(door.ask(setting(door, HINT % fragment))) for name, (fragment, _) in BROKEN.items()}
+    got = {
+        name: refusal_of(interface.ask(setting(interface, HINT % fragment))) for name, (fragment, _) in BROKEN.items()
+    }
     assert got == {name: code for name, (_, code) in BROKEN.items()}
     assert server.state() == before
-    assert still_serves(door)
+    assert still_serves(interface)
 
 
 @pytest.mark.parametrize(
     "body", [b"\xef\xbb\xbf{}", "{}".encode("utf-16"), b"{} {}", b"{", b"hello", b"\x00" * 100, b"[1,]", b'"x"y']
 )
-def test_what_is_no_json_at_all(door: Door, body: bytes) -> None:
+def test_what_is_no_json_at_all(interface: Interface, body: bytes) -> None:
     """Byte order marks, other encodings, two texts, half a text: a parse error."""
-    assert refusal_of(door.ask(body)) == PARSE_ERROR
-    assert still_serves(door)
+    assert refusal_of(interface.ask(body)) == PARSE_ERROR
+    assert still_serves(interface)
 
 
 @pytest.mark.parametrize(
@@ -86,10 +88,10 @@ def test_what_is_no_json_at_all(door: Door, body: bytes) -> None:
         b'{"jsonrpc":"2.0","id":true,"method":"ping"}',
     ],
 )
-def test_json_that_is_no_request(door: Door, body: bytes) -> None:
+def test_json_that_is_no_request(interface: Interface, body: bytes) -> None:
     """Well-formed JSON that is no JSON-RPC request: invalid request."""
-    assert refusal_of(door.ask(body)) == INVALID_REQUEST
-    assert still_serves(door)
+    assert refusal_of(interface.ask(body)) == INVALID_REQUEST
+    assert still_serves(interface)
 
 
 # Batches
@@ -139,9 +141,9 @@ def test_the_answers_of_a_batch_have_a_limit(server: Served, monkeypatch: pytest
 def test_mcp_takes_no_batches(server: Served) -> None:
     """On stdio and on /mcp one line is one message."""
     for name in ("mcp over tcp", "stdio", "stdio through a proxy"):
-        door = DOORS[name](server)
-        assert refusal_of(door.ask(b"[" + rpc("ping", {}) + b"]")) == INVALID_REQUEST
-        assert still_serves(door)
+        interface = INTERFACES[name](server)
+        assert refusal_of(interface.ask(b"[" + rpc("ping", {}) + b"]")) == INVALID_REQUEST
+        assert still_serves(interface)
 
 
 # Size
@@ -183,7 +185,7 @@ def test_a_body_has_a_mebibyte(server: Served, link: Raw) -> None:
 
 
 def test_an_import_has_no_more(server: Served, link: Raw) -> None:
-    """What is larger goes to other doors; the announced length alone is refused, before a byte of the body is read."""
+    """What is larger goes elsewhere; the announced length alone is refused, before a byte of the body is read."""
     before = server.state()
     assert link.ask(post("/", b"", Content_Length=str(MAX_BODY_BYTES + 1))).status == 413
     assert link.drained()

@@ -11,8 +11,8 @@ import pytest
 from nudge.core.errors import INTERNAL_ERROR
 from nudge.interfaces.operations import OPERATIONS
 from tests import effort
-from tests.security.doors import DOORS, refusal_of
 from tests.security.examples import CALLS, places, renamed, replaced
+from tests.security.interfaces import INTERFACES, refusal_of
 from tests.security.served import TOKEN, Served, post, rpc, tool
 
 WRONG: list[Any] = [
@@ -55,8 +55,8 @@ def test_wrong_types_everywhere(server: Served, number: int) -> None:
 
 @pytest.mark.parametrize("text", CONTROL)
 def test_control_characters_are_stored_nowhere(server: Served, text: str) -> None:
-    """NUL, escapes and their like in any string of a write, or in any name: refused, whichever door it came by."""
-    tcp, stdio = DOORS["tcp"](server), DOORS["stdio"](server)
+    """NUL, escapes and their like in any string of a write, or in any name: refused, whichever interface it came by."""
+    tcp, stdio = INTERFACES["tcp"](server), INTERFACES["stdio"](server)
     before = server.state()
     for operation, good in CALLS:
         if OPERATIONS[operation].effect == "read":

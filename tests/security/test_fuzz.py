@@ -263,12 +263,12 @@ def test_raw_bytes_on_a_line(wires: dict[str, Wire], role: str, data: bytes) -> 
     wires[role].check([*data.split(b"\n")], [])
 
 
-@pytest.mark.parametrize("door", ["stdio", "proxy"])
-def test_a_flood_is_answered_to_the_last(server: Served, door: str) -> None:
+@pytest.mark.parametrize("interface", ["stdio", "proxy"])
+def test_a_flood_is_answered_to_the_last(server: Served, interface: str) -> None:
     """Thousands of requests sent in one go, before any answer is taken: none is lost, none is answered with a
     failure."""
     count = 400
-    line: Line = getattr(server, door)()
+    line: Line = getattr(server, interface)()
     line.send(b"".join(rpc("tools/list", {}, n) + b"\n" for n in range(count)))
     answers = line.until("last", *range(count))
     assert sorted(answer["id"] for answer in answers if "result" in answer and answer["id"] != "last") == list(
@@ -276,13 +276,13 @@ def test_a_flood_is_answered_to_the_last(server: Served, door: str) -> None:
     )
 
 
-@pytest.mark.parametrize("door", ["stdio", "proxy"])
-def test_large_questions_and_large_answers_cross(server: Served, door: str) -> None:
+@pytest.mark.parametrize("interface", ["stdio", "proxy"])
+def test_large_questions_and_large_answers_cross(server: Served, interface: str) -> None:
     """Requests that fill every buffer on their way in, while answers fill those on their way out: nobody waits for
     ever."""
     for number in range(100):
         server.call("nudge.set_hint", component="c", key=f"k{number}", value="v" * 8_000)
-    line: Line = getattr(server, door)()
+    line: Line = getattr(server, interface)()
     padding = {"name": "nudge_list_components", "arguments": {"component": "c"}, "_meta": {"padding": "x" * 900_000}}
     small = {"name": "nudge_list_components", "arguments": {"component": "c"}}
     for number in range(6):
@@ -291,10 +291,10 @@ def test_large_questions_and_large_answers_cross(server: Served, door: str) -> N
     assert sorted(answer["id"] for answer in answers if "result" in answer and answer["id"] != "last") == list(range(6))
 
 
-@pytest.mark.parametrize("door", ["stdio", "proxy"])
-def test_a_line_that_never_ends(server: Served, door: str) -> None:
+@pytest.mark.parametrize("interface", ["stdio", "proxy"])
+def test_a_line_that_never_ends(server: Served, interface: str) -> None:
     """A line is forgotten as it comes once it is too long; a last one without a newline is still read."""
-    line: Line = getattr(server, door)()
+    line: Line = getattr(server, interface)()
     for _ in range(5):
         line.send(b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":"' + b"x" * 2_500_000)
     line.send(b'"}}\n')

@@ -1,4 +1,4 @@
-"""Another user of the same machine, really: a process with a second uid that tries every door."""
+"""Another user of the same machine, really: a process with a second uid that tries every interface."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def lax() -> Iterator[None]:
 
 @pytest.fixture
 def crowded(machine: Machine, lax: None) -> Machine:  # noqa: ARG001
-    """A machine whose directories lead others up to our door."""
+    """A machine whose directories lead others up to our interface."""
     return opened_up(machine)
 
 

@@ -11,6 +11,7 @@ from nudge import doctor
 from nudge.core import paths
 from nudge.core.locks import Flock
 from nudge.doctor import server
+from nudge.process import server_process
 from nudge.settings import config
 from nudge.settings.config import Settings
 from nudge.settings.table import SETTINGS
@@ -27,7 +28,7 @@ def test_a_lock_that_nobody_holds(make: Make) -> None:
 
 @pytest.mark.usefixtures("held")
 def test_a_lock_that_somebody_holds(make: Make, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The endpoint must name the server_process."""
+    """The endpoint must name the process that holds the lock."""
     assert only(server.check_lock(make())).level == "warn"
     publish(run)
     assert only(server.check_lock(make())).level == "fail"

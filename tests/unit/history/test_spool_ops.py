@@ -125,7 +125,9 @@ def test_the_same_is_learned_from_the_spool_as_from_waiting_hooks(app: App, othe
 
     async def record() -> None:
         for one in events:
-            await other_app.execute("nudge.record", {"event": one}, Call(door="hook", deadline=boot_seconds() + 60))
+            await other_app.execute(
+                "nudge.record", {"event": one}, Call(interface="hook", deadline=boot_seconds() + 60)
+            )
 
     asyncio.run(record())
     facts, invocations = rows(app, "facts"), rows(app, "invocations")
@@ -173,7 +175,7 @@ def test_nothing_is_answered_to_a_spooled_event(app: App, tmp_path: Path, monkey
         for module, name in ((hook_answers, "tell"), (learning, "_line_about")):
             patch.setattr(module, name, refuse)
         drain(app, tmp_path, failed("s2"))
-    waiting = Call(door="hook", deadline=boot_seconds() + 60)
+    waiting = Call(interface="hook", deadline=boot_seconds() + 60)
     result = asyncio.run(app.execute("nudge.record", {"event": failed("s2")}, waiting))
     assert "pytest" in result["tell"]
 

@@ -350,7 +350,7 @@ def test_another_sessions_attempt_is_left_alone_while_that_is_there(service: Ser
             service(tool, session_id="s2", id=number, **fields)
     with pytest.raises(Conflict, match="belongs to session s1"):
         service("get_orphaned_ghap", session_id="s2", adopt=number)
-    terminal = Call(door="cli", context=HERE.context)
+    terminal = Call(interface="cli", context=HERE.context)
     assert service("resolve_ghap", call=terminal, id=number, status="abandoned")["status"] == "abandoned"
 
 
@@ -435,8 +435,10 @@ def test_adopting_beside_an_open_attempt_needs_parallel(service: Service) -> Non
 def test_the_environment_says_whose_session_it_is(service: Service) -> None:
     """A caller that can be asked is asked; one that cannot, and says nothing, is the anonymous session."""
     with pytest.raises(EnvNeeded):
-        service("get_active_ghap", call=Call(door="mcp", context=HERE.context, env={}))
-    named = Call(door="mcp", context=HERE.context, env={**dict.fromkeys(VARIABLES), "CLAUDE_CODE_SESSION_ID": "s9"})
+        service("get_active_ghap", call=Call(interface="mcp", context=HERE.context, env={}))
+    named = Call(
+        interface="mcp", context=HERE.context, env={**dict.fromkeys(VARIABLES), "CLAUDE_CODE_SESSION_ID": "s9"}
+    )
     assert service("start_ghap", call=named, **PLAN)["session_id"] == "s9"
     assert service("start_ghap", **PLAN)["session_id"] == "anonymous"
 

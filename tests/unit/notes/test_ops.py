@@ -218,8 +218,8 @@ def test_a_note_knows_its_session_and_prompt(service: Service) -> None:
     prompt = asyncio.run(service.app.execute("nudge.record", {"event": recorded}, Call()))
     assert prompt["id"] is not None
     with pytest.raises(EnvNeeded):
-        service("store", call=Call(door="mcp", env={}), title="t", content="x")
-    call = Call(door="mcp", client="claude-code", env={**dict.fromkeys(VARIABLES), CLAUDE.session_variable: "s-1"})
+        service("store", call=Call(interface="mcp", env={}), title="t", content="x")
+    call = Call(interface="mcp", client="claude-code", env={**dict.fromkeys(VARIABLES), CLAUDE.session_variable: "s-1"})
     note = service.note(service("store", call=call, title="t", content="x")["id"])
     assert note["origin"] == {"client": "claude-code", "session": "s-1", "prompt": 1} and note["source"] == "claude"
 
@@ -478,7 +478,7 @@ def test_stats_leave_out_what_is_private(open_service: Open) -> None:
 
 
 def test_the_text_of_a_list() -> None:
-    """TOON as the caller's `format` says; for JSON the door makes it."""
+    """TOON as the caller's `format` says; for JSON the interface makes it."""
     result = {"memories": [{"id": 1, "title": "a", "created_at": "now"}], "count": 1}
     assert memory_models.as_text({"format": "json"}, result) is None
     assert memory_models.as_text({}, result) == dump_toon(result, COMPACT_TOON_FIELDS)

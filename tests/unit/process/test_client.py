@@ -20,7 +20,7 @@ from nudge.core import limits, locks, paths
 from nudge.core.clock import boot_seconds
 from nudge.core.errors import Invalid, RemoteError, Unavailable
 from nudge.interfaces.operations import OPERATIONS
-from nudge.process import endpoint, spawn
+from nudge.process import endpoint, server_process, spawn
 from nudge.process import wire as protocol
 from nudge.process.client import CallQueue, Client, Request
 from nudge.process.connection import Connection

@@ -180,7 +180,7 @@ def test_the_dead_are_not_alive(place: str) -> None:
 
 
 def test_the_kernels_list_of_locks(place: str, start: Start) -> None:
-    """Where a process's descriptors cannot be read, the list of locks still names the server_process."""
+    """Where a process's descriptors cannot be read, the list of locks still names the holder."""
     pid = start(HOLD, lock_of(place))
     inode = os.stat(lock_of(place)).st_ino
     assert server_process._is_listed(pid, inode)
@@ -188,7 +188,7 @@ def test_the_kernels_list_of_locks(place: str, start: Start) -> None:
 
 
 def test_a_lock_that_is_gone_is_held_by_nobody(place: str, start: Start) -> None:
-    """When the lock file was removed, no process counts as its server_process."""
+    """When the lock file was removed, no process counts as its holder."""
     pid = start(HOLD, lock_of(place))
     Path(lock_of(place)).unlink()
     assert server_process.find_mismatch(place, naming(pid)) == f"pid {pid} does not hold the server's lock"

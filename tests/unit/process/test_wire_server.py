@@ -369,7 +369,7 @@ def test_a_server_that_cannot_prove_itself_is_not_talked_to(run: Run, generation
 
 def test_a_proof_is_good_for_one_connection(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither the server's own proof, nor a client's from another connection or for another port, nor a call without
-    one opens the door."""
+    one opens the interface."""
     monkeypatch.setattr(limits, "PROOF_TIMEOUT", 60.0)
 
     async def test(wire: Wire) -> None:

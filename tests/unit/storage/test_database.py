@@ -257,13 +257,13 @@ def test_a_link_in_the_place_of_the_database_is_refused(
         "SELECT 1; SELECT 2",
     ],
 )
-@pytest.mark.parametrize("door", ["read", "write", "maintain"])
+@pytest.mark.parametrize("interface", ["read", "write", "maintain"])
 def test_an_error_of_a_statement_names_no_path_and_no_sql(
-    opened: Callable[[], Database], statement: str, door: str, caplog: pytest.LogCaptureFixture
+    opened: Callable[[], Database], statement: str, interface: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """One sentence of ours; SQLite's own is in the log."""
     with pytest.raises(StorageFailed) as failed:
-        run(getattr(opened(), door)(lambda connection: connection.execute(statement).fetchall()))
+        run(getattr(opened(), interface)(lambda connection: connection.execute(statement).fetchall()))
     told = str(failed.value.to_wire())
     words = set(re.findall(r"[a-z_]{4,}", statement.lower())) - {"extension", "here", "source", "content"}
     assert not words & set(re.findall(r"[a-z_]+", told.lower())), told

@@ -36,7 +36,9 @@ async def _record(app: App, kind: str, command: str, session: str, metadata: dic
     happened = event(
         kind, command, session_id=session, timestamp=int(app.now()), project=PROJECT, cwd="/nowhere", metadata=metadata
     )
-    result = await app.execute("nudge.record", {"event": happened}, Call(door="hook", deadline=boot_seconds() + 60))
+    result = await app.execute(
+        "nudge.record", {"event": happened}, Call(interface="hook", deadline=boot_seconds() + 60)
+    )
     return str(result.get("tell", ""))
 
 

@@ -54,7 +54,7 @@ class Service:
         """What the hook of an event prints."""
         usual = {"timestamp": int(self.app.now()), "project": PROJECT}
         happened = event(kind, content, session_id=session, **{**usual, **fields})
-        call = Call(door="hook", deadline=None if late else boot_seconds() + 60)
+        call = Call(interface="hook", deadline=None if late else boot_seconds() + 60)
 
         async def record() -> str:
             result = await self.app.execute("nudge.record", {"event": happened}, call)
@@ -360,7 +360,7 @@ def test_of_two_runs_at_once_one_is_told(open_service: Open, setting: str) -> No
     number = service.start()
     now = int(service.app.now())
     events = [event("command", "make bench", now, project=PROJECT, metadata={"exit_code": 0}) for _ in range(5)]
-    call = Call(door="hook", deadline=boot_seconds() + 60)
+    call = Call(interface="hook", deadline=boot_seconds() + 60)
 
     async def record() -> list[dict[str, Any]]:
         return list(
@@ -377,7 +377,7 @@ def test_an_update_at_the_same_moment_is_not_lost(service: Service) -> None:
 
     async def both(**fields: str) -> None:
         ran = event("command", "make bench", int(service.app.now()), project=PROJECT, metadata={"exit_code": 0})
-        hook = service.app.execute("nudge.record", {"event": ran}, Call(door="hook", deadline=boot_seconds() + 60))
+        hook = service.app.execute("nudge.record", {"event": ran}, Call(interface="hook", deadline=boot_seconds() + 60))
         update = service.app.execute("nudge.update_ghap", {"session_id": "s1", **fields}, Call())
         await asyncio.gather(hook, update)
 

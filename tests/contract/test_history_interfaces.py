@@ -1,4 +1,4 @@
-"""The history through every door: the same call gives the same rows."""
+"""The history through every interface: the same call gives the same rows."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_the_timeline_of_an_observation_over_rest(machine: Machine) -> None:
     http.close()
 
 
-def test_rows_have_their_branch_and_clone_at_every_door(machine: Machine) -> None:
+def test_rows_have_their_branch_and_clone_at_every_interface(machine: Machine) -> None:
     """Also where they are the caller's own: the answer to a call does not depend on where the caller is."""
     here = _recorded(machine)
     agent, http = connected(machine, cwd=here), Http.to(machine)

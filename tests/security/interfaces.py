@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from tests.security.served import Line, Raw, Served, WireLine, post
 
 
-class Door(Protocol):
+class Interface(Protocol):
     speaks_mcp: bool
 
     def ask(self, body: bytes) -> Any:
@@ -55,7 +55,7 @@ class LineDoor:
         return self._line.ask(body)
 
 
-DOORS: dict[str, Callable[[Served], Door]] = {
+INTERFACES: dict[str, Callable[[Served], Interface]] = {
     "tcp": lambda server: HttpDoor(server.tcp, "/"),
     "wire": lambda server: WireDoor(server.wire_line()),
     "mcp over tcp": lambda server: HttpDoor(server.tcp, "/mcp"),
@@ -64,9 +64,9 @@ DOORS: dict[str, Callable[[Served], Door]] = {
 }
 
 
-def setting(door: Door, params: bytes) -> bytes:
+def setting(interface: Interface, params: bytes) -> bytes:
     """A message that would set a hint; `params` is JSON text, or something that only looks like it."""
-    if door.speaks_mcp:
+    if interface.speaks_mcp:
         return (
             b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"nudge_set_hint","arguments":%s}}' % params
         )
@@ -80,9 +80,9 @@ def refusal_of(answer: Any) -> int | None:
     return code
 
 
-def still_serves(door: Door) -> bool:
+def still_serves(interface: Interface) -> bool:
     """The next request, a good one, is answered."""
-    name = "nudge_list_components" if door.speaks_mcp else "nudge.list_components"
-    method, params = ("tools/call", {"name": name, "arguments": {}}) if door.speaks_mcp else (name, {})
-    answer = door.ask(json.dumps({"jsonrpc": "2.0", "id": 2, "method": method, "params": params}).encode())
+    name = "nudge_list_components" if interface.speaks_mcp else "nudge.list_components"
+    method, params = ("tools/call", {"name": name, "arguments": {}}) if interface.speaks_mcp else (name, {})
+    answer = interface.ask(json.dumps({"jsonrpc": "2.0", "id": 2, "method": method, "params": params}).encode())
     return bool(answer["id"] == 2 and "result" in answer)
