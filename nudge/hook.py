@@ -335,14 +335,14 @@ class _PrimaryLink:
         self.answers = True
         self.is_older = False
 
-    def call(self, op: str, params: dict[str, Any], once: str, timeout: float) -> Any:
+    def call(self, op: str, params: dict[str, Any], request_id: str, timeout: float) -> Any:
         """Return the result of an operation. Raises Invalid or StorageFailed when PRIMARY does, another NudgeError for
         failures that may be temporary."""
         caller: dict[str, Any] = {"door": "hook", "client": self._client.name, "env": {}}
         if (process := self._client.process_id(self._environ)) is not None:
             caller["client_process"] = process
         try:
-            request = Request(op, params, caller, once=once, timeout=timeout)
+            request = Request(op, params, caller, request_id=request_id, timeout=timeout)
             self._link = self._link or self._connect()
             return exchange(self._link, request, self._environ)
         except RemoteError as error:

@@ -56,8 +56,8 @@ class Call:
     """One call of one operation.
 
     `env` holds the variables that the caller was asked for, None for one that is not set; it is None as a whole when
-    the caller cannot be asked. `once` is the at-most-once key: a repeated call gets the answer of the first one.
-    `deadline` is on the boot clock; a write is not applied after it.
+    the caller cannot be asked. A repeated call with the same `request_id` gets the answer of the first
+    one. `deadline` is on the boot clock; a write is not applied after it.
 
     `session` is the session that the client names with this one call; `connection` is the fallback for a client that
     names none.
@@ -70,13 +70,13 @@ class Call:
     context: Context = NO_CONTEXT
     env: dict[str, str | None] | None = None
     deadline: float | None = None
-    once: str | None = None
+    request_id: str | None = None
     session: str | None = None
     connection: str | None = None
     client_process: int | None = None
     fingerprint: str | None = None
-    """Hash of operation and parameters, set by the application, or by an interface that passes them in a file: a `once`
-    key must not be reused for another call."""
+    """Hash of operation and parameters, set by the application, or by an interface that passes them in a file: no
+    request id may be used for another call."""
 
     def located(self, named: Context) -> Call:
         """This call at the place that its parameters name; see `Context.located`."""

@@ -213,7 +213,7 @@ async def _with_previous_offer(app: App, error: NotFound) -> NotFound:
 async def set_hint(app: App, params: SetHint, call: Call) -> Any:
     scope = default_scope((params.meta or {}).get("scope"), call.context.repo)
     basis = await _find_basis(params.value, scope, call)
-    return await app.once(call, lambda: _set(app, params, scope, basis, call))
+    return await app.serialize(call, lambda: _set(app, params, scope, basis, call))
 
 
 async def _find_basis(value: object, scope: object, call: Call) -> dict[str, str] | None:
@@ -354,7 +354,7 @@ async def _with_previous_note(app: App, result: dict[str, Any]) -> dict[str, Any
 )
 async def bump(app: App, params: Bump, call: Call) -> Any:
     """Credit a hint or, where there is none, what was learned for the job."""
-    return await app.once(call, lambda: _bump(app, params, call))
+    return await app.serialize(call, lambda: _bump(app, params, call))
 
 
 async def _bump(app: App, params: Bump, call: Call) -> Any:
@@ -392,7 +392,7 @@ async def _bump(app: App, params: Bump, call: Call) -> Any:
 )
 async def delete_hint(app: App, params: DeleteHint, call: Call) -> Any:
     try:
-        return await app.once(call, lambda: _delete(app, params, call))
+        return await app.serialize(call, lambda: _delete(app, params, call))
     except NotFound as error:
         learned = await learned_here(app, call.context)
         raise await _with_previous_offer(app, not_deletable(error, learned, params.component, params.key)) from None
@@ -453,7 +453,7 @@ async def _learned_rows(app: App, component: str | None, context: Context) -> li
     ),
 )
 async def scan(app: App, params: Scan, call: Call) -> Any:
-    return await app.once(call, lambda: _scan(app, params, call))
+    return await app.serialize(call, lambda: _scan(app, params, call))
 
 
 async def _scan(app: App, params: Scan, call: Call) -> Any:

@@ -143,14 +143,14 @@ async def import_(app: App, params: Import, call: Call) -> Any:
     incoming, mode = await asyncio.to_thread(read)
 
     async def commit() -> Any:
-        """Decide against the present store; `App.once` blocks every other write until the result."""
+        """Decide against the present store; `App.serialize` blocks every other write until the result."""
         hints = turns.between(incoming)
         decision: Decision = await asyncio.to_thread(store.decide_import, app.now(), hints, mode, visible)
         result = await app.commit_large(decision, call)
         await app.note_import({one.hint.identity for one in incoming})
         return result
 
-    return await app.once(call, commit)
+    return await app.serialize(call, commit)
 
 
 class _FileHints:

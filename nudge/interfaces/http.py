@@ -316,15 +316,15 @@ def _check_json(headers: Mapping[str, str]) -> None:
 
 def _call_of(headers: Mapping[str, str], interface: Interface = "http") -> Call:
     get = headers.get
-    once, deadline, session = get(_REQUEST_ID), get(_DEADLINE), get(_SESSION)
-    if once is None and deadline is None and session is None:
+    request_id, deadline, session = get(_REQUEST_ID), get(_DEADLINE), get(_SESSION)
+    if request_id is None and deadline is None and session is None:
         return _CALLS[interface]
-    _check_text(once, limits.MAX_REQUEST_ID_CHARS, "Nudge-Request-Id")
+    _check_text(request_id, limits.MAX_REQUEST_ID_CHARS, "Nudge-Request-Id")
     _check_text(session, limits.MAX_SESSION_ID_CHARS, "Nudge-Session")
     try:
         return Call(
             interface=interface,
-            once=once or None,
+            request_id=request_id or None,
             deadline=None if deadline is None else float(deadline),
             connection=session or None,
         )

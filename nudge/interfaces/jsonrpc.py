@@ -54,8 +54,8 @@ async def _answer_batch(app: App, batch: list[Any], call: Call) -> bytes | None:
 
 
 def _number(call: Call, index: int) -> Call:
-    """Give each call of a batch a `once` key of its own."""
-    return replace(call, once=f"{call.once}:{index}") if call.once else call
+    """Give each call of a batch a request id of its own."""
+    return replace(call, request_id=f"{call.request_id}:{index}") if call.request_id else call
 
 
 async def _answer_one(app: App, message: object, call: Call) -> dict[str, Any] | None:

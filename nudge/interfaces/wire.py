@@ -74,9 +74,9 @@ class IpcHandler:
         return {"yielding": True}
 
 
-def read_caller(raw: object, once: object) -> McpCaller:
+def read_caller(raw: object, request_id: object) -> McpCaller:
     """Parse the envelope's `caller` and `once`. Raises Invalid, which names the field."""
-    if raw is None and once is None:
+    if raw is None and request_id is None:
         return _UNKNOWN_CALLER
     raw = {} if raw is None else raw
     if not isinstance(raw, dict):
@@ -94,7 +94,7 @@ def read_caller(raw: object, once: object) -> McpCaller:
         context=NO_CONTEXT if context is None else Context.parse(context, "caller.context"),
         env=_env(raw.get("env")),
         deadline=deadline,
-        once=_text(once, "once", limits.MAX_REQUEST_ID_CHARS),
+        request_id=_text(request_id, "once", limits.MAX_REQUEST_ID_CHARS),
         session=_text(raw.get("session"), "caller.session", limits.MAX_SESSION_ID_CHARS),
         connection=_text(raw.get("connection"), "caller.connection", limits.MAX_SESSION_ID_CHARS),
         client_process=_process(raw.get("client_process")),

@@ -63,7 +63,7 @@ async def _refresh_basis(app: App, hint: Hint, root: str) -> None:
         if basis and (decision := app.session.store.decide_basis(app.now(), hint.identity, basis)) is not None:
             app.commit(decision, Call())
 
-    await app.once(Call(), change)
+    await app.serialize(Call(), change)
 
 
 def _credit_delta(event: Mapping[str, Any]) -> int:
@@ -105,7 +105,7 @@ async def _credit_variant(app: App, hint: Hint, delta: int, project: str | None)
         if (decision := app.session.store.decide_credit(app.now(), hint.identity, delta, project)) is not None:
             app.commit(decision, Call())
 
-    await app.once(Call(), change)
+    await app.serialize(Call(), change)
 
 
 async def credit_commands(app: App, database: Database, recorded: Sequence[tuple[Event, int]]) -> None:

@@ -1,6 +1,6 @@
 """The client of the private wire that the CLI, hooks and PROXY share. Standard library only.
 
-A call keeps its `once` key on every connection that it is sent on, so that a lost answer can be requested again. A hook
+A call keeps its request id on every connection that it is sent on, so that a lost answer can be requested again. A hook
 makes one attempt (`exchange`); the CLI (`Client`) and PROXY retry (`CallQueue`).
 """
 
@@ -35,7 +35,19 @@ class Request:
     `timeout` is in seconds for one PRIMARY, by default that of the operation. `result` or `error` is set once the call
     is answered or has failed."""
 
-    __slots__ = ("caller", "deadline", "error", "give_up", "id", "is_sent", "once", "op", "params", "result", "timeout")
+    __slots__ = (
+        "caller",
+        "deadline",
+        "error",
+        "give_up",
+        "id",
+        "is_sent",
+        "op",
+        "params",
+        "request_id",
+        "result",
+        "timeout",
+    )
 
     def __init__(
         self,
@@ -43,13 +55,13 @@ class Request:
         params: Mapping[str, Any] | bytes,
         caller: dict[str, Any],
         *,
-        once: str | None = None,
+        request_id: str | None = None,
         timeout: float | None = None,
     ) -> None:
         self.op, self.caller, self.id = op, caller, next(_ids)
         self.timeout = protocol.timeout_of(op) if timeout is None else timeout
         self.params = params if isinstance(params, bytes) else _encode_params(params)
-        self.once = once or os.urandom(12).hex()
+        self.request_id = request_id or os.urandom(12).hex()
         self.deadline = self.give_up = 0.0
         self.is_sent = False
         self.result: Any = None
@@ -63,7 +75,7 @@ class Request:
     def encode_again(self) -> bytes:
         """Return the line with the deadline that it had."""
         caller = {**self.caller, "deadline": round(self.deadline, 6)}
-        return protocol.encode_call(self.id, self.op, self.params, self.once, caller)
+        return protocol.encode_call(self.id, self.op, self.params, self.request_id, caller)
 
     def read_answer(self, answer: Mapping[str, Any], environ: Mapping[str, str]) -> bool:
         """Take the result or the error from PRIMARY's answer, and return True; return False if the answer asks for
@@ -112,7 +124,7 @@ class CallQueue:
 
     Calls are sent in order, without waiting for answers, which are matched by id. When the connection is lost or
     PRIMARY hands its role over, unanswered calls are sent to the next PRIMARY, in the original order and with the same
-    `once` keys. A call ends with an answer, when PRIMARY does not answer in time or is suspended, when there is no
+    request ids. A call ends with an answer, when PRIMARY does not answer in time or is suspended, when there is no
     PRIMARY, or when connections are still lost START_TIMEOUT after the first loss."""
 
     __slots__ = (

@@ -60,9 +60,9 @@ def client_hello(client: str, *, member: bool, differs: Sequence[str]) -> bytes:
     return encode({**hello, "differs": list(differs)} if differs else hello)
 
 
-def encode_call(call_id: int, op: str, params: bytes, once: str | None, caller: dict[str, Any]) -> bytes:
+def encode_call(call_id: int, op: str, params: bytes, request_id: str | None, caller: dict[str, Any]) -> bytes:
     """Return the line of a call. `params` is JSON text already: it is encoded once, however often the call is sent."""
-    key = b"" if once is None else b',"once":' + encode_value(once)
+    key = b"" if request_id is None else b',"once":' + encode_value(request_id)
     return b'{"id":%d,"op":%s,"params":%s%s,"caller":%s}\n' % (
         call_id,
         encode_value(op),

@@ -280,20 +280,20 @@ def _migrate(connection: sqlite3.Connection, path: str) -> None:
 
 def run_once(
     connection: sqlite3.Connection,
-    once: str,
+    request_id: str,
     request: str | None,
     now: float,
     work: Callable[[sqlite3.Connection], T],
 ) -> T:
-    """Run `work` and keep its result, which must be JSON, under `once`; when there is one, return that instead.
+    """Run `work` and keep its result, which must be JSON, under `request_id`; when there is one, return that instead.
 
     `request` tells a repeated call from another one under the same key. The caller holds the transaction."""
-    stored = find_answer(connection, once, request)
+    stored = find_answer(connection, request_id, request)
     if stored is not None:
         first: T = stored.result
         return first
     result = work(connection)
-    connection.execute("INSERT INTO answers VALUES (?, ?, ?, ?)", (once, now, request, json.dumps(result)))
+    connection.execute("INSERT INTO answers VALUES (?, ?, ?, ?)", (request_id, now, request, json.dumps(result)))
     forget_answers(connection, now)
     return result
 
@@ -302,10 +302,10 @@ class StoredAnswer(NamedTuple):
     result: Any
 
 
-def find_answer(connection: sqlite3.Connection, once: str, request: str | None) -> StoredAnswer | None:
-    """Return the result that is kept under `once`; None when there is none. Raises Invalid for the key of another
+def find_answer(connection: sqlite3.Connection, request_id: str, request: str | None) -> StoredAnswer | None:
+    """Return the result that is kept under `request_id`; None when there is none. Raises Invalid for the key of another
     call."""
-    row = connection.execute("SELECT request, result FROM answers WHERE once = ?", (once,)).fetchone()
+    row = connection.execute("SELECT request, result FROM answers WHERE once = ?", (request_id,)).fetchone()
     if row is None:
         return None
     if request != row[0]:

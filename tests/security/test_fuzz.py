@@ -48,7 +48,7 @@ class Bench:
 
     async def call(self, operation: str, params: Any, number: int) -> dict[str, Any]:
         """The result, or the error as it would go out; whatever else is raised fails the test."""
-        call = Call(once=f"r{number}", context=Context(), env={} if number % 2 else None)
+        call = Call(request_id=f"r{number}", context=Context(), env={} if number % 2 else None)
         try:
             return {"result": await self.app.execute(operation, params, call)}
         except NudgeError as error:

@@ -103,7 +103,7 @@ def test_a_repeated_write_gets_the_first_answer(app: App, name: str, params: dic
     """Under one `once` key, whatever the write changes and wherever its answer is kept; another key is another call."""
 
     async def main() -> tuple[Any, Any]:
-        call = Call(interface="cli", once="k")
+        call = Call(interface="cli", request_id="k")
         return await app.execute(name, params, call), await app.execute(name, params, call)
 
     first, repeated = asyncio.run(main())
@@ -114,9 +114,9 @@ def test_a_write_that_is_repeated_while_it_runs_is_done_once(app: App) -> None:
     """A client that lost its connection sends the call to the same server again; both get the one answer."""
 
     async def main() -> tuple[Any, Any, Any]:
-        call = Call(interface="cli", once="k", session="s")
+        call = Call(interface="cli", request_id="k", session="s")
         both = await asyncio.gather(*(app.execute("nudge.memory_store", NOTE, call) for _ in range(2)))
-        return *both, await app.execute("nudge.memory_list", {}, replace(call, once=None))
+        return *both, await app.execute("nudge.memory_list", {}, replace(call, request_id=None))
 
     first, second, listed = asyncio.run(main())
     assert first == second and len(listed["memories"]) == 1
@@ -128,7 +128,7 @@ def test_a_key_belongs_to_one_call(app: App, writes: list[tuple[str, dict[str, A
 
     async def main() -> None:
         for name, params in writes:
-            await app.execute(name, params, Call(interface="cli", once="k"))
+            await app.execute(name, params, Call(interface="cli", request_id="k"))
 
     with pytest.raises(Invalid, match="once: was used for another call"):
         asyncio.run(main())
@@ -138,7 +138,7 @@ def test_a_failed_write_may_be_repeated(app: App) -> None:
     """Only answers are kept: what failed was not done."""
 
     async def main() -> Any:
-        call = Call(interface="cli", once="k")
+        call = Call(interface="cli", request_id="k")
         with pytest.raises(Unavailable, match="too late"):
             await app.execute("nudge.memory_store", NOTE, replace(call, deadline=0.0))
         return await app.execute("nudge.memory_store", NOTE, call)
@@ -154,7 +154,7 @@ def test_a_write_that_waited_past_its_deadline_is_not_applied(app: App) -> None:
         deadline = boot_seconds() + 0.1
         with closing(sqlite3.connect(app.history.path, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
-            call = Call(interface="cli", once="k", deadline=deadline)
+            call = Call(interface="cli", request_id="k", deadline=deadline)
             writing = asyncio.ensure_future(app.execute("nudge.memory_store", NOTE, call))
             while boot_seconds() <= deadline:
                 await asyncio.sleep(0.01)
@@ -174,7 +174,7 @@ def test_a_repeated_write_has_its_own_deadline(app: App) -> None:
         deadline = boot_seconds() + 0.1
         with closing(sqlite3.connect(app.history.path, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
-            calls = [Call(interface="cli", once="k", deadline=deadline + more) for more in (0.0, 60.0)]
+            calls = [Call(interface="cli", request_id="k", deadline=deadline + more) for more in (0.0, 60.0)]
             writing = [asyncio.ensure_future(app.execute("nudge.memory_store", NOTE, call)) for call in calls]
             while boot_seconds() <= deadline:
                 await asyncio.sleep(0.01)
@@ -191,7 +191,7 @@ def test_a_repeated_write_has_its_own_deadline(app: App) -> None:
 def test_no_write_is_applied_after_its_deadline(app: App, name: str, params: dict[str, Any]) -> None:
     """Wherever it writes to: its caller was told that it failed."""
     with pytest.raises(Unavailable, match="too late"):
-        asyncio.run(app.execute(name, params, Call(interface="cli", once="k", deadline=0.0)))
+        asyncio.run(app.execute(name, params, Call(interface="cli", request_id="k", deadline=0.0)))
 
 
 def test_large_answers_make_room_for_later_ones(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -221,7 +221,7 @@ def test_an_import_of_notes_is_answered_by_the_next_server(app: App) -> None:
     """The one that stored them died before it answered."""
 
     async def send(app: App) -> Any:
-        call = Call(interface="cli", once="k")
+        call = Call(interface="cli", request_id="k")
         return await app.execute("nudge.memory_import", {"memories": [NOTE, {**NOTE, "title": "Another"}]}, call)
 
     answer = asyncio.run(send(app))

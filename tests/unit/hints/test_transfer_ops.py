@@ -41,18 +41,18 @@ class Server:
             open_session(self.directory, Sources(self.directory, environ={"HOME": self.directory})), OPERATIONS
         )
 
-    async def call(self, operation: str, once: str | None = None, **params: Any) -> Any:
-        return await self.app.execute(f"nudge.{operation}", params, Call(once=once))
+    async def call(self, operation: str, request_id: str | None = None, **params: Any) -> Any:
+        return await self.app.execute(f"nudge.{operation}", params, Call(request_id=request_id))
 
     def names(self) -> list[str]:
         return sorted(hint.component for hint in self.app.session.store.hints())
 
-    async def import_file(self, document: Any, once: str | None = None, **params: Any) -> Any:
+    async def import_file(self, document: Any, request_id: str | None = None, **params: Any) -> Any:
         """Write the document to a file, and import that."""
         with transfer_files.reserved(self.directory) as name:
             with transfer_files.created(self.directory, name) as file:
                 file.write(document if isinstance(document, bytes) else json.dumps(document).encode())
-            return await self.call("import", once=once, file=name, **params)
+            return await self.call("import", request_id=request_id, file=name, **params)
 
     async def export_file(self, **params: Any) -> Any:
         with transfer_files.reserved(self.directory) as name:
@@ -85,12 +85,12 @@ def test_a_file_is_imported_at_once(tmp_path: Path, mode: str) -> None:
         params = {"file": "0" * 24, "mode": mode}
         with transfer_files.created(server.directory, "0" * 24) as file:
             file.write(json.dumps({"components": components(100, "web")}).encode())
-        result = await server.call("import", once="o", **params)
+        result = await server.call("import", request_id="o", **params)
         os.unlink(tmp_path / paths.TRANSFERS / ("0" * 24))
         successor = server.restart()
         for one in (server, successor):
             assert len(one.names()) == (100 if mode == "replace" else 401)
-            assert await one.call("import", once="o", **params) == result
+            assert await one.call("import", request_id="o", **params) == result
         with pytest.raises(Invalid, match="cannot be read"):
             await successor.call("import", **params)
         contents = read_log(os.path.join(server.directory, paths.CHANGE_LOG))

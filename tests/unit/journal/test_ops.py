@@ -321,10 +321,10 @@ def test_an_attempt_is_resolved_once(service: Service) -> None:
 
 def test_a_repeated_call_gets_the_first_answer(service: Service) -> None:
     """A lost answer is asked for again with the same key: one attempt, one resolution, one lesson."""
-    once = Call(context=HERE.context, once="k1")
+    once = Call(context=HERE.context, request_id="k1")
     again = [service("start_ghap", call=once, session_id="s1", **PLAN) for _ in range(2)]
     assert again[0] == again[1]
-    end = Call(context=HERE.context, once="k2")
+    end = Call(context=HERE.context, request_id="k2")
     ended = [service("resolve_ghap", call=end, session_id="s1", status="confirmed", lesson="l") for _ in range(2)]
     assert ended[0] == ended[1] and len(service("list_ghap_entries")["entries"]) == 1
 

@@ -111,7 +111,7 @@ def test_a_lifetime_that_the_tier_gave_starts_anew_with_an_update(service: Servi
 
 def test_a_repeated_call_is_answered_and_not_repeated(service: Service) -> None:
     """Also by the next server: the answer is in the database. The same key with another call is refused."""
-    call = Call(once="r1", context=HERE.context)
+    call = Call(request_id="r1", context=HERE.context)
     first = service("store", call=call, title="one", content="text")
     service("update", id=first["id"], content="changed since")
     assert service("store", call=call, title="one", content="text") == first
@@ -119,7 +119,7 @@ def test_a_repeated_call_is_answered_and_not_repeated(service: Service) -> None:
     with pytest.raises(Invalid) as refused:
         service("store", call=call, title="two", content="text")
     assert refused.value.field == "once"
-    gone = Call(once="r2", context=HERE.context)
+    gone = Call(request_id="r2", context=HERE.context)
     assert service("delete", call=gone, id=first["id"]) == service("delete", call=gone, id=first["id"])
 
 
@@ -137,9 +137,9 @@ def test_answers_are_forgotten_after_a_while(service: Service) -> None:
         work = service.app.read(lambda connection: connection.execute("SELECT once FROM answers").fetchall())
         return [row[0] for row in asyncio.run(work)]
 
-    service("store", call=Call(once="r1"), title="one", content="text")
+    service("store", call=Call(request_id="r1"), title="one", content="text")
     service.ahead = limits.REQUEST_ID_KEPT + 1
-    service("store", call=Call(once="r2"), title="two", content="text")
+    service("store", call=Call(request_id="r2"), title="two", content="text")
     assert kept() == ["r2"]
     service.ahead *= 2
     service("gc")
@@ -278,7 +278,7 @@ def test_a_recall_touches_only_what_it_returns(service: Service) -> None:
 def test_a_repeated_recall_touches_once(service: Service) -> None:
     """A retry of the client's is no second use."""
     note_id = service("store", title="deploy", content="word")["id"]
-    call = Call(once="r1")
+    call = Call(request_id="r1")
     assert service("recall", call=call, context="deploy")["count"] == 1
     assert service("recall", call=call, context="deploy")["count"] == 1
     assert service.note(note_id)["access_count"] == 1

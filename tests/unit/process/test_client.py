@@ -355,7 +355,7 @@ def test_unanswered_calls_are_sent_again_in_their_order(directory: str) -> None:
         assert finish(queue) == calls
     assert [call.result for call in calls] == [0, 1, 2, 3, 4]
     sent_again = [call for call in primary.calls[3:] if call["params"]["n"] >= 2]
-    assert [call["once"] for call in sent_again] == [call.once for call in calls[2:]]
+    assert [call["once"] for call in sent_again] == [call.request_id for call in calls[2:]]
 
 
 def test_no_more_calls_are_in_flight_than_a_server_reads(directory: str) -> None:
