@@ -120,9 +120,9 @@ def status(invocation: Invocation, show_settings: bool) -> int:
         lines = _status_lines(console.styler, {**answer, **shown})
         console.result({**answer, "recording": off is None, "differences": differences}, lines)
         return EXIT_OK
-    from nudge.hints import lifetime as session
+    from nudge.hints import lifetime
 
-    spool = session.spool_counts(paths.runtime_dir())
+    spool = lifetime.spool_counts(paths.runtime_dir())
     if console.as_json:
         console.json({**dict.fromkeys(_STATUS_FIELDS), "spool": spool, "recording": off is None})
         return EXIT_NO_SERVER
@@ -393,9 +393,9 @@ def _forget_session() -> EndedHints | None:
     directory = paths.runtime_dir()
     if not os.path.lexists(os.path.join(directory, paths.CHANGE_LOG)):
         return None
-    from nudge.hints import lifetime as session
+    from nudge.hints import lifetime
 
-    return session.forget(directory, config.load_or_default()[0])
+    return lifetime.forget(directory, config.load_or_default()[0])
 
 
 def _stop_without_answer(console: Console, client: Client, error: Unavailable, *, force: bool, forget: bool) -> int:

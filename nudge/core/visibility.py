@@ -101,7 +101,7 @@ def visible_to(app: App, call: Call, also_needed: frozenset[str] = frozenset()) 
     `also_needed` are further ones to ask for at the same time, since a hook has time for one round."""
     values = call.env_values(VARIABLES | also_needed) or {}
     environ = {name: value for name, value in values.items() if value is not None}
-    return visibility_of(app.session.settings, environ, call.context)
+    return visibility_of(app.lifetime.settings, environ, call.context)
 
 
 def visible_hints(app: App, call: Call) -> Visibility:
@@ -109,9 +109,9 @@ def visible_hints(app: App, call: Call) -> Visibility:
     CLI and PROXY send them with each call."""
     sent = call.env or {}
     environ = {name: value for name in VARIABLES if (value := sent.get(name)) is not None}
-    if not environ and not app.session.settings.private_projects:
+    if not environ and not app.lifetime.settings.private_projects:
         return EVERYTHING
-    return visibility_of(app.session.settings, environ, call.context)
+    return visibility_of(app.lifetime.settings, environ, call.context)
 
 
 def visible_here(context: Context, environ: Mapping[str, str] = os.environ) -> Visibility:

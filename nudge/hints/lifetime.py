@@ -86,7 +86,7 @@ def check_fingerprint(first: str | None, repeated: str | None) -> None:
 
 
 @dataclass
-class Session:
+class HintLifetime:
     """The store, the log behind it (None: memory only), and the clock that both run on."""
 
     store: HintStore
@@ -117,12 +117,12 @@ class Session:
 
     @property
     def id(self) -> str:
-        return self.store.session_id
+        return self.store.lifetime_id
 
     def header(self) -> dict[str, Any]:
         return {
             "format": LOG_FORMAT,
-            "session": self.store.session_id,
+            "session": self.store.lifetime_id,
             "created": self.store.created_at,
             "boot_id": boot_id(),
             "offset": self.clock.offset,
@@ -159,79 +159,79 @@ def _records(hints: list[Hint], answers: list[tuple[str, Answer]], now: float) -
     yield {"t": now}
 
 
-def open_session(directory: str, source: Sources, *, is_successor: bool = False) -> Session:
+def open_lifetime(directory: str, source: Sources, *, is_successor: bool = False) -> HintLifetime:
     """Continue the session that the directory holds, or begin a new one with what outlives the old. A successor always
     continues: the process that gives its role away has released the members' lock by now.
 
     When the log cannot be read or written, the session is kept in memory only, and its `warning` says so: the server
     starts all the same. The settings of the session are stored with it.
     """
-    session = _open_session(directory, source, is_successor)
-    if session.log is not None and (problem := source.save(session.id, session.settings)):
-        session.warning = session.warning or problem
-    return session
+    lifetime = _open_lifetime(directory, source, is_successor)
+    if lifetime.log is not None and (problem := source.save(lifetime.id, lifetime.settings)):
+        lifetime.warning = lifetime.warning or problem
+    return lifetime
 
 
-def _open_session(directory: str, source: Sources, is_successor: bool) -> Session:
+def _open_lifetime(directory: str, source: Sources, is_successor: bool) -> HintLifetime:
     path = os.path.join(directory, paths.CHANGE_LOG)
     try:
         contents = read_log(path)
     except StorageFailed as error:
         return _keep_in_memory(open_in_memory(source.resolve(source.stored_session)), error)
-    settings = source.resolve(_session_of(contents, source))
+    settings = source.resolve(_lifetime_of(contents, source))
     if contents is not None and contents.newer:
         why = "the change log was written by a newer Nudge; upgrade this one, or run: nudge stop --forget"
-        return Session(_new_store(settings, Clock()), Clock(), None, read_only=why, settings=settings)
-    session = open_in_memory(settings) if contents is None else _restore(settings, contents)
+        return HintLifetime(_new_store(settings, Clock()), Clock(), None, read_only=why, settings=settings)
+    lifetime = open_in_memory(settings) if contents is None else _restore(settings, contents)
     try:
         if contents is None:
-            session.log = ChangeLog.create(path, session.header())
-            session.began_here = True
-            return session
-        return _attach_log(directory, source, session, contents, is_successor)
+            lifetime.log = ChangeLog.create(path, lifetime.header())
+            lifetime.began_here = True
+            return lifetime
+        return _attach_log(directory, source, lifetime, contents, is_successor)
     except StorageFailed as error:
-        session.unwritten_log = path if contents is None else None
-        return _keep_in_memory(session, error)
+        lifetime.unwritten_log = path if contents is None else None
+        return _keep_in_memory(lifetime, error)
 
 
-def _session_of(contents: LogContents | None, source: Sources) -> str | None:
+def _lifetime_of(contents: LogContents | None, source: Sources) -> str | None:
     """The id of the log's session; when the log does not say, that of the session that settings are stored for."""
     if contents is None:
         return None
     return source.stored_session if contents.header is None or contents.newer else str(contents.header["session"])
 
 
-def open_in_memory(settings: Settings) -> Session:
+def open_in_memory(settings: Settings) -> HintLifetime:
     clock = Clock()
-    return Session(_new_store(settings, clock), clock, None, settings=settings)
+    return HintLifetime(_new_store(settings, clock), clock, None, settings=settings)
 
 
-def _keep_in_memory(session: Session, error: StorageFailed) -> Session:
-    session.log = None
-    session.warning = f"changes.log cannot be used ({error.message}); hints are kept in memory only. fix: nudge doctor"
-    return session
+def _keep_in_memory(lifetime: HintLifetime, error: StorageFailed) -> HintLifetime:
+    lifetime.log = None
+    lifetime.warning = f"changes.log cannot be used ({error.message}); hints are kept in memory only. fix: nudge doctor"
+    return lifetime
 
 
 def _attach_log(
-    directory: str, source: Sources, session: Session, contents: LogContents, is_successor: bool
-) -> Session:
+    directory: str, source: Sources, lifetime: HintLifetime, contents: LogContents, is_successor: bool
+) -> HintLifetime:
     """Open the log for writing. A damaged one is copied, then replaced by one with every record that could be read."""
     path = os.path.join(directory, paths.CHANGE_LOG)
     if contents.damaged:
-        session.warning = (
+        lifetime.warning = (
             f"changes.log was damaged: {contents.damaged_bytes} bytes could not be read,"
             f" {len(contents.records)} records"
             f" were recovered; the damaged file is kept as {os.path.basename(keep_damaged(path))}"
         )
-    if contents.header is not None and not (is_successor or continues(contents, session.settings, directory)):
-        return _end_and_begin(directory, source.resolve(None), session)
-    session.store.apply(session.store.decide_sweep(session.clock.now()))
+    if contents.header is not None and not (is_successor or continues(contents, lifetime.settings, directory)):
+        return _end_and_begin(directory, source.resolve(None), lifetime)
+    lifetime.store.apply(lifetime.store.decide_sweep(lifetime.clock.now()))
     if contents.damaged or not _of_this_boot(contents):
         # After a reboot the header must say how this boot's clock goes on.
-        session.log = ChangeLog.create(path, session.header(), session.records())
+        lifetime.log = ChangeLog.create(path, lifetime.header(), lifetime.records())
     else:
-        session.log = ChangeLog.resume(path, contents)
-    return session
+        lifetime.log = ChangeLog.resume(path, contents)
+    return lifetime
 
 
 def continues(contents: LogContents, settings: Settings, directory: str) -> bool:
@@ -256,20 +256,24 @@ def _of_this_boot(contents: LogContents) -> bool:
     return contents.header is not None and contents.header.get("boot_id") == boot_id()
 
 
-def _restore(settings: Settings, contents: LogContents) -> Session:
+def _restore(settings: Settings, contents: LogContents) -> HintLifetime:
     """The session that a log holds. When its header is damaged, its hints go into a new session."""
     header = contents.header or open_in_memory(settings).header()
     clock = clock_of(contents)
-    session = Session(_new_store(settings, clock, header["session"], header["created"]), clock, None, settings=settings)
-    session.replay(contents.records)
-    return session
+    lifetime = HintLifetime(
+        _new_store(settings, clock, header["session"], header["created"]), clock, None, settings=settings
+    )
+    lifetime.replay(contents.records)
+    return lifetime
 
 
-def _end_and_begin(directory: str, settings: Settings, ended: Session) -> Session:
-    session = Session(_new_store(settings, ended.clock), ended.clock, None, warning=ended.warning, settings=settings)
-    session.store.apply(Change(puts=tuple(_end(directory, ended))))
-    session.log = ChangeLog.create(os.path.join(directory, paths.CHANGE_LOG), session.header(), session.records())
-    return session
+def _end_and_begin(directory: str, settings: Settings, ended: HintLifetime) -> HintLifetime:
+    lifetime = HintLifetime(
+        _new_store(settings, ended.clock), ended.clock, None, warning=ended.warning, settings=settings
+    )
+    lifetime.store.apply(Change(puts=tuple(_end(directory, ended))))
+    lifetime.log = ChangeLog.create(os.path.join(directory, paths.CHANGE_LOG), lifetime.header(), lifetime.records())
+    return lifetime
 
 
 class EndedHints(NamedTuple):
@@ -279,16 +283,16 @@ class EndedHints(NamedTuple):
     kept: int
 
 
-def count_ended_hints(session: Session) -> EndedHints:
+def count_ended_hints(lifetime: HintLifetime) -> EndedHints:
     """Count what becomes of the hints when a session with a change log ends now. A secret is never written to a log, so
     it goes in any case."""
-    now = session.clock.now()
-    hints = [hint for hint in session.store.hints() if hint.live_at(now)]
+    now = lifetime.clock.now()
+    hints = [hint for hint in lifetime.store.hints() if hint.live_at(now)]
     kept = sum(hint.expires_at is not None and not hint.secret for hint in hints)
     return EndedHints(len(hints) - kept, kept)
 
 
-def _end(directory: str, ended: Session) -> list[Hint]:
+def _end(directory: str, ended: HintLifetime) -> list[Hint]:
     """Save the session's export for `nudge import --previous`; return the hints that outlive it, those with a duration.
 
     A session of which no hint could be imported again (all outlive it, or are secrets) leaves the export of the one
@@ -302,7 +306,7 @@ def _end(directory: str, ended: Session) -> list[Hint]:
     return [hint for hint in hints if hint.expires_at is not None]
 
 
-def end_session(directory: str, ended: Session) -> None:
+def end_lifetime(directory: str, ended: HintLifetime) -> None:
     """End a session that no process continues. A new log holds the hints that outlive it, and nothing of the others."""
     outliving = _end(directory, ended)
     paths.remove_page_secrets(directory)
@@ -316,14 +320,14 @@ def end_session(directory: str, ended: Session) -> None:
         os.unlink(path)
 
 
-def discard_session(directory: str) -> None:
+def discard_lifetime(directory: str) -> None:
     """Remove the files of a session in which nothing has happened."""
     for name in (paths.CHANGE_LOG, paths.SETTINGS):
         with contextlib.suppress(FileNotFoundError):
             os.unlink(os.path.join(directory, name))
 
 
-class PreviousSession:
+class PreviousLifetime:
     """The hints of the session before this one, which `nudge import --previous` brings back."""
 
     def __init__(self, directory: str | None) -> None:
@@ -404,7 +408,7 @@ def _forget_log(directory: str, path: str, settings: Settings) -> EndedHints | N
     if ended.id == NO_SESSION:
         return None
     counts = count_ended_hints(ended)
-    end_session(directory, ended)
+    end_lifetime(directory, ended)
     return counts
 
 
@@ -417,10 +421,10 @@ def _delete_unread(path: str) -> None:
 
 
 def _new_store(
-    settings: Settings, clock: Clock, session_id: str | None = None, created_at: float | None = None
+    settings: Settings, clock: Clock, lifetime_id: str | None = None, created_at: float | None = None
 ) -> HintStore:
     return HintStore(
-        os.urandom(8).hex() if session_id is None else session_id,
+        os.urandom(8).hex() if lifetime_id is None else lifetime_id,
         clock.now() if created_at is None else created_at,
         max_hints=settings.max_hints,
         secret_guard=settings.secret_guard,

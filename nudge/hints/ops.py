@@ -157,7 +157,7 @@ class ScanResult(Result):
 )
 async def get_hint(app: App, params: GetHint, call: Call) -> Any:
     """Return the best hint, or what was learned for a job without one. A guess of scan's gives way to what worked."""
-    store, name = app.session.store, (params.component, params.key)
+    store, name = app.lifetime.store, (params.component, params.key)
     context = call.with_variables(call.context, store.env_names(*name))
     visible = visible_hints(app, call)
     try:
@@ -226,7 +226,7 @@ async def _find_basis(value: object, scope: object, call: Call) -> dict[str, str
 
 async def _set(app: App, params: SetHint, scope: object, basis: dict[str, str] | None, call: Call) -> Any:
     meta, given = _with_author(params.meta, call), (params.meta or {}).get("scope")
-    decision = app.session.store.decide_set(
+    decision = app.lifetime.store.decide_set(
         app.now(),
         params.component,
         params.key,
@@ -237,7 +237,7 @@ async def _set(app: App, params: SetHint, scope: object, basis: dict[str, str] |
     )
     if call.interface == "mcp" or (scope != given and call.interface != "cli"):
         decision.result["note"] = _set_note(app, decision.result["hint"], given, scope)
-    elif call.interface == "cli" and app.session.log is None:
+    elif call.interface == "cli" and app.lifetime.log is None:
         decision.result["note"] = f"kept {_lifetime(app, decision.result['hint'])}"
     return app.commit(decision, call)
 
@@ -250,7 +250,7 @@ def _set_note(app: App, hint: dict[str, Any], given: object, scope: object) -> s
 
 
 def _lifetime(app: App, hint: dict[str, Any]) -> str:
-    return app.session.settings.describe_lifetime(hint["meta"], durable=app.session.log is not None)
+    return app.lifetime.settings.describe_lifetime(hint["meta"], durable=app.lifetime.log is not None)
 
 
 def _with_author(meta: dict[str, Any] | None, call: Call) -> dict[str, Any] | None:
@@ -268,7 +268,7 @@ def _named_scope(app: App, params: DeleteHint | Bump, call: Call) -> object:
     if params.scope is None:
         return None
     named = (params.component, params.key, default_scope(params.scope, call.context.repo))
-    return named[-1] if app.session.store.has_variant(app.now(), *named) else params.scope
+    return named[-1] if app.lifetime.store.has_variant(app.now(), *named) else params.scope
 
 
 @operation(
@@ -284,7 +284,7 @@ def _named_scope(app: App, params: DeleteHint | Bump, call: Call) -> object:
     ),
 )
 async def query(app: App, params: Query, call: Call) -> Any:
-    store = app.session.store
+    store = app.lifetime.store
     context = call.with_variables(call.context, store.env_names(params.component))
     if params.text is not None and params.regex is not None:
         await app.in_slices(store.index_words())
@@ -317,7 +317,7 @@ async def _add_learned(app: App, params: Query, context: Context, result: dict[s
     if learned is None:
         return
     filters = HintFilter.parse(params.component, params.keys, params.tags, params.text, params.regex)
-    store, now, hits = app.session.store, app.now(), result["hints"]
+    store, now, hits = app.lifetime.store, app.now(), result["hints"]
     guesses = [hit for hit in hits if is_guess(hit["hint"]["meta"])]
     corrected = [hit for hit in guesses if learned.corrects(hit["component"], hit["key"], hit)]
     hits = [hit for hit in hits if hit not in corrected]
@@ -358,7 +358,7 @@ async def bump(app: App, params: Bump, call: Call) -> Any:
 
 
 async def _bump(app: App, params: Bump, call: Call) -> Any:
-    store = app.session.store
+    store = app.lifetime.store
     context = call.with_variables(call.context, store.env_names(params.component, params.key))
     steps = store.decide_bump(
         app.now(),
@@ -401,7 +401,7 @@ async def delete_hint(app: App, params: DeleteHint, call: Call) -> Any:
 async def _delete(app: App, params: DeleteHint, call: Call) -> Any:
     visible = visible_hints(app, call)
     scope = _named_scope(app, params, call)
-    decision = app.session.store.decide_delete(app.now(), params.component, params.key, scope, visible=visible)
+    decision = app.lifetime.store.decide_delete(app.now(), params.component, params.key, scope, visible=visible)
     return app.commit(decision, call)
 
 
@@ -416,7 +416,7 @@ async def _delete(app: App, params: DeleteHint, call: Call) -> Any:
     summary="Hints: components with their counts; with `component`, every key and variant in it, whatever the context.",
 )
 async def list_components(app: App, params: ListComponents, call: Call) -> Any:
-    store = app.session.store
+    store = app.lifetime.store
     context = None
     if params.component is not None or params.context is not None:
         context = call.with_variables(call.context, store.env_names(params.component))
@@ -432,7 +432,7 @@ async def _learned_rows(app: App, component: str | None, context: Context) -> li
     learned = await learned_here(app, context)
     if learned is None or component not in (None, *learned.names):
         return []
-    store, now = app.session.store, app.now()
+    store, now = app.lifetime.store, app.now()
     return [row for row in learned.rows() if not store.applies(now, row["component"], row["key"], context)]
 
 
@@ -459,7 +459,7 @@ async def scan(app: App, params: Scan, call: Call) -> Any:
 async def _scan(app: App, params: Scan, call: Call) -> Any:
     entries = [(item.component, item.key, item.value, _scan_meta(item, params.repo)) for item in params.commands]
     bases = {(item.component, item.key): item.files for item in params.commands if item.files}
-    decision = app.session.store.decide_sync(
+    decision = app.lifetime.store.decide_sync(
         app.now(), {"repo": params.repo}, SCANNED_BY, entries, _Unread(params.unread).keeps, bases
     )
     return decision.result if params.dry_run else app.commit(decision, call)

@@ -40,7 +40,7 @@ _NOT_WORKING = "it worked no more often than it failed: set it right or delete i
 class HintStore:
     def __init__(
         self,
-        session_id: str,
+        lifetime_id: str,
         created_at: float,
         *,
         max_hints: int = limits.MAX_HINTS,
@@ -49,7 +49,7 @@ class HintStore:
         idle: float = limits.HINT_IDLE,
     ) -> None:
         parse_ttl(default_ttl, "default_ttl")
-        self.session_id, self.created_at = session_id, created_at
+        self.lifetime_id, self.created_at = lifetime_id, created_at
         self._index = HintIndex()
         self._admission = Admission(secret_guard, max_hints)
         self._idle = idle
@@ -351,7 +351,7 @@ class HintStore:
         return {"payload": {**self.export_header(hints), "components": components}}
 
     def export_header(self, hints: Sequence[Hint]) -> dict[str, Any]:
-        return import_export.export_header(self.session_id, self.created_at, hints)
+        return import_export.export_header(self.lifetime_id, self.created_at, hints)
 
     def env_names(self, component: str | None = None, key: str | None = None) -> frozenset[str]:
         """Return the environment variables in the scopes of these hints: a caller need not send others."""

@@ -78,7 +78,7 @@ class ImportResult(Result):
 )
 async def export(app: App, params: Export, call: Call) -> Any:
     """The hints as they are now; what is written meanwhile is not among them."""
-    store, visible = app.session.store, visible_hints(app, call)
+    store, visible = app.lifetime.store, visible_hints(app, call)
     hints = store.live_hints(app.now(), params.component, visible)
     header = store.export_header(hints)
     components = await asyncio.to_thread(_components_of_one_call, hints, params.reveal)
@@ -127,7 +127,7 @@ def write_pieces(directory: str, name: str, pieces: Iterable[str]) -> None:
     ),
 )
 async def import_(app: App, params: Import, call: Call) -> Any:
-    store, now, turns = app.session.store, app.now(), LoopTurns()
+    store, now, turns = app.lifetime.store, app.now(), LoopTurns()
     visible = visible_hints(app, call)
 
     def read() -> tuple[list[IncomingHint], str]:

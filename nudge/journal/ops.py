@@ -493,7 +493,7 @@ def _none_open(connection: sqlite3.Connection, caller: _Caller) -> Conflict | No
 
 async def _refuse_secrets(app: App, fields: Mapping[str, Any]) -> None:
     """Raise SecretRejected for a text that holds a secret. On a thread: it takes a few milliseconds."""
-    if app.session.settings.secret_guard:
+    if app.lifetime.settings.secret_guard:
         await asyncio.to_thread(_check_secrets, fields)
 
 

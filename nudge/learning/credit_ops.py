@@ -60,7 +60,7 @@ async def _refresh_basis(app: App, hint: Hint, root: str) -> None:
     basis = await asyncio.to_thread(digest_files, root, hint.basis or ())
 
     async def change() -> None:
-        if basis and (decision := app.session.store.decide_basis(app.now(), hint.identity, basis)) is not None:
+        if basis and (decision := app.lifetime.store.decide_basis(app.now(), hint.identity, basis)) is not None:
             app.commit(decision, Call())
 
     await app.serialize(Call(), change)
@@ -84,7 +84,9 @@ def exit_code_of(event: Mapping[str, Any]) -> int | None:
 
 def _hints_with_command(app: App, event: Mapping[str, Any]) -> list[Hint]:
     command, now = str(event.get("content", "")).strip(), app.now()
-    return [hint for hint in app.session.store.hints() if command and command_of(hint) == command and hint.live_at(now)]
+    return [
+        hint for hint in app.lifetime.store.hints() if command and command_of(hint) == command and hint.live_at(now)
+    ]
 
 
 async def _claim_credit(database: Database, event: Mapping[str, Any], hint: Hint) -> bool:
@@ -102,7 +104,7 @@ async def _credit_variant(app: App, hint: Hint, delta: int, project: str | None)
     """Credit exactly this variant; `nudge.bump` credits the one that `get` returns, which may be another."""
 
     async def change() -> None:
-        if (decision := app.session.store.decide_credit(app.now(), hint.identity, delta, project)) is not None:
+        if (decision := app.lifetime.store.decide_credit(app.now(), hint.identity, delta, project)) is not None:
             app.commit(decision, Call())
 
     await app.serialize(Call(), change)
@@ -110,7 +112,7 @@ async def _credit_variant(app: App, hint: Hint, delta: int, project: str | None)
 
 async def credit_commands(app: App, database: Database, recorded: Sequence[tuple[Event, int]]) -> None:
     """Credit the hints with the commands of spooled events."""
-    commands = {command_of(hint) for hint in app.session.store.hints()}
+    commands = {command_of(hint) for hint in app.lifetime.store.hints()}
     for event, _ in recorded:
         if str(event.get("content", "")).strip() in commands:
             await credit_hints(app, database, event, command_context(app, event, Call()))

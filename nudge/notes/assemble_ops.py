@@ -130,9 +130,9 @@ def _to_markdown(sections: Sequence[_ContextSection], max_tokens: int) -> dict[s
 async def _hints(app: App, params: AssembleContext, call: Call) -> list[Line]:
     """Hints that are eligible here and have words of the question, those with the most of them first. A secret is named
     without its value."""
-    names = app.session.store.env_names()
+    names = app.lifetime.store.env_names()
     context = call.with_variables(call.context, names)
-    result = await app.in_slices(app.session.store.query(app.now(), context=context, limit=limits.MAX_QUERY_LIMIT))
+    result = await app.in_slices(app.lifetime.store.query(app.now(), context=context, limit=limits.MAX_QUERY_LIMIT))
     found: list[tuple[int, Line, dict[str, Any]]] = []
     for hit in result["hints"]:
         meta = hit["hint"]["meta"]
@@ -144,7 +144,7 @@ async def _hints(app: App, params: AssembleContext, call: Call) -> list[Line]:
             text += f" ({reason_text(reason, hint_origin(meta))})" if reason else ""
             found.append((shared, Line(name, "hint", text, "it has words of the question"), hit))
     best = sorted(found, key=lambda one: -one[0])[: params.limit]
-    app.session.store.mark_returned([hit for _, _, hit in best], app.now())
+    app.lifetime.store.mark_returned([hit for _, _, hit in best], app.now())
     return [line for _, line, _ in best]
 
 

@@ -344,7 +344,7 @@ def _query(params: Explain, errors: list[dict[str, str]]) -> str | None:
 
 def _variants(app: App, name: str, call: Call, request: _ExplainRequest) -> list[_Variant]:
     """All variants of a hint: those that apply here by rank, then the others."""
-    store, now = app.session.store, request.now
+    store, now = app.lifetime.store, request.now
     held = [hint for hint in next(store.find_named(name, now), []) if request.visible.shows_scope(hint.scope.wire)]
     env_names = frozenset(variable for hint in held for variable in hint.scope.env_names)
     context = call.with_variables(call.context, env_names)

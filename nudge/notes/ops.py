@@ -129,7 +129,7 @@ async def bulk(app: App, params: Bulk, call: Call) -> Any:
     """Store what is valid, all in one transaction, and say what is wrong with the rest."""
     origin = Origin(app, call, visible_to(app, call))
     now, lifetimes = app.now(), lifetimes_of(app)
-    guard = app.session.settings.secret_guard
+    guard = app.lifetime.settings.secret_guard
     drafts, errors = await asyncio.to_thread(_valid_drafts, origin, params.memories, now, guard)
 
     def write(connection: sqlite3.Connection) -> dict[str, Any]:
@@ -620,12 +620,12 @@ def _top_for(fields: Mapping[str, Any], call: Call) -> str | None:
 
 
 def lifetimes_of(app: App) -> Lifetimes:
-    return Lifetimes.configured(app.session.settings.memories)
+    return Lifetimes.configured(app.lifetime.settings.memories)
 
 
 async def checked(app: App, drafts: Sequence[Draft]) -> Sequence[Draft]:
     """The drafts, unless one holds a secret. Long texts are searched on a thread: 64 KiB take 50 ms."""
-    if app.session.settings.secret_guard:
+    if app.lifetime.settings.secret_guard:
         if sum(len(draft.content) for draft in drafts) <= _CHECKED_AT_ONCE:
             refuse_secrets(drafts)
         else:

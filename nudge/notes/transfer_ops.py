@@ -166,7 +166,7 @@ async def import_(app: App, params: ImportMemories, call: Call) -> Any:
     `errors`. The short name of a namespace is resolved in the parameters only: in notes it is data, and stays."""
     now, turns = app.now(), LoopTurns()
     source = _Source(params, None if params.file is None else app.require_directory())
-    await asyncio.to_thread(source.check, turns, now, app.session.settings.secret_guard)
+    await asyncio.to_thread(source.check, turns, now, app.lifetime.settings.secret_guard)
     namespace = await _named_namespace(app, source.params, call.located(source.params.place()))
 
     def write(connection: sqlite3.Connection) -> dict[str, Any]:
@@ -333,7 +333,7 @@ def _copy(
 ) -> dict[str, Any]:
     """Merge the notes and links of the database at `source` into `target`: all, or those that are `visible`. Return the
     counts, and what is wrong with the rows that were left out. `deadline` is that of a target of somebody else."""
-    guard, now = app.session.settings.secret_guard, app.now()
+    guard, now = app.lifetime.settings.secret_guard, app.now()
     with open_foreign(source) as opened:
         if migrations.read_version(opened.connection) != migrations.LATEST:
             raise Invalid("is a database of another version of Nudge", field="path")

@@ -340,7 +340,7 @@ async def gc(app: App, _params: NoMemoryParams, call: Call) -> Any:
 async def _sweep(app: App, call: Call) -> int:
     """Move one portion of expired notes to the archive. Also delete old answers of `write_once`: they may hold text
     that was deleted since."""
-    now, keep = app.now(), bool(app.session.settings.memories.get("archive_on_gc", 1))
+    now, keep = app.now(), bool(app.lifetime.settings.memories.get("archive_on_gc", 1))
 
     def write(connection: sqlite3.Connection) -> int:
         forget_answers(connection, now)

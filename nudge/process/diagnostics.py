@@ -59,9 +59,9 @@ class SelfReport:
         }
 
     def _contents(self) -> dict[str, Any]:
-        session, history = self._app.session, self._history()
+        lifetime, history = self._app.lifetime, self._history()
         warnings = (
-            session.warning,
+            lifetime.warning,
             history.pop("warning", None),
             self._settings.unknown_warning,
             self._port_warning(),
@@ -69,10 +69,10 @@ class SelfReport:
         return {
             "session": self._session(),
             "members": self._members(),
-            "hints": len(session.store),
+            "hints": len(lifetime.store),
             "calls": self._app.calls,
-            "log_bytes": session.log.size if session.log else 0,
-            "durability": "process" if session.log else "none",
+            "log_bytes": lifetime.log.size if lifetime.log else 0,
+            "durability": "process" if lifetime.log else "none",
             "spool": history.pop("spool", None),
             "history": history or None,
             "last_error": self._app.last_error,
@@ -89,15 +89,15 @@ class SelfReport:
     def _session(self) -> dict[str, Any]:
         """`ends_earliest` is when the session would end if every process left now. Without a change log it ends with
         this process."""
-        session, now = self._app.session, self._app.now()
-        created, grace = session.store.created_at, self._settings.session_grace
+        lifetime, now = self._app.lifetime, self._app.now()
+        created, grace = lifetime.store.created_at, self._settings.session_grace
         return {
-            "id": session.id,
+            "id": lifetime.id,
             "created": iso(created),
             "age": round(now - created, 1),
             "grace": grace,
-            "ends_earliest": iso(now + grace) if session.log else iso(now),
-            "read_only": session.read_only,
+            "ends_earliest": iso(now + grace) if lifetime.log else iso(now),
+            "read_only": lifetime.read_only,
         }
 
 

@@ -21,7 +21,7 @@ from nudge.core.app import App
 from nudge.core.clock import boot_seconds
 from nudge.core.errors import Conflict, HandingOver, NudgeError, StorageFailed
 from nudge.core.locks import Flock, OwnerLock, is_free
-from nudge.hints.lifetime import Session, count_ended_hints, discard_session, end_session
+from nudge.hints.lifetime import HintLifetime, count_ended_hints, discard_lifetime, end_lifetime
 from nudge.interfaces.mcp_server import McpServer, StdioServer
 from nudge.interfaces.operations import OPERATIONS
 from nudge.interfaces.public_port import PublicPort, listen
@@ -68,15 +68,15 @@ class Primary:
         self,
         directory: str,
         lock: OwnerLock | None,
-        session: Session,
+        lifetime: HintLifetime,
         announced: Endpoint,
         *,
         owner: str,
         reader: EarlyReader | None = None,
         on_ready: Callable[[Endpoint], None] = lambda _: None,
     ) -> None:
-        self._directory, self._lock, self._session, self._announced = directory, lock, session, announced
-        self._settings = session.settings
+        self._directory, self._lock, self._lifetime, self._announced = directory, lock, lifetime, announced
+        self._settings = lifetime.settings
         self._owner, self._reader, self._on_ready = owner, reader, on_ready
         self._starter = spawn.Starter(directory)
         self._membership = Flock(os.path.join(directory, paths.MEMBERS))
@@ -96,7 +96,7 @@ class Primary:
         self._forget = False
 
     def run(self) -> bool:
-        for warning in filter(None, (self._session.warning, self._settings.unknown_warning, *self._settings.warnings)):
+        for warning in filter(None, (self._lifetime.warning, self._settings.unknown_warning, *self._settings.warnings)):
             _log.warning("%s", warning)
         sys.setswitchinterval(limits.SWITCH_INTERVAL)
         return asyncio.run(self._main())
@@ -104,7 +104,7 @@ class Primary:
     async def _main(self) -> bool:
         self._leaving, self._role_asked = asyncio.Event(), asyncio.Event()
         self._loop = asyncio.get_running_loop()
-        self._app = App(self._session, OPERATIONS, self._confirm_role)
+        self._app = App(self._lifetime, OPERATIONS, self._confirm_role)
         self._app.request_stop = self._stop
         if self._lock is not None:
             self._membership.acquire(shared=True, wait=True)
@@ -237,13 +237,13 @@ class Primary:
 
     def _recreate_files(self) -> None:
         """Write the files of the runtime directory again from memory, after it was removed or moved."""
-        session = self._app.session
+        lifetime = self._app.lifetime
         self._token.restore()
         endpoint.publish(self._directory, self._announced)
-        if session.log is not None:
-            self._app.rewrite_log(session.log)
+        if lifetime.log is not None:
+            self._app.rewrite_log(lifetime.log)
         with contextlib.suppress(StorageFailed):
-            config.store(self._directory, session.id, self._settings.session)
+            config.store(self._directory, lifetime.id, self._settings.session)
         self._membership.release()
         self._membership.acquire(shared=True)
         configure_log(self._settings.log_level)
@@ -288,7 +288,7 @@ class Primary:
         """Keep the session on the disk from now on, if there was no room for its log at the start and there is now."""
         if self._app.write_log():
             with contextlib.suppress(StorageFailed):
-                config.store(self._directory, self._app.session.id, self._settings.session)
+                config.store(self._directory, self._app.lifetime.id, self._settings.session)
             _log.warning("there is room for changes.log again; hints are kept in it")
 
     def _leave_if_idle(self) -> None:
@@ -336,10 +336,10 @@ class Primary:
         self._forget = forget
         self._loop.call_later(0.01, self._start_leaving, "stop")
         # Without a log, the hints are in memory only, or in a file of a newer version that nobody has counted.
-        is_counted = forget and self._app.session.log is not None
-        counts = count_ended_hints(self._app.session)._asdict() if is_counted else {}
-        if not forget and self._app.session.log is None:
-            counts = {"lost": len(self._app.session.store)}
+        is_counted = forget and self._app.lifetime.log is not None
+        counts = count_ended_hints(self._app.lifetime)._asdict() if is_counted else {}
+        if not forget and self._app.lifetime.log is None:
+            counts = {"lost": len(self._app.lifetime.store)}
         return {"stopping": True, "pid": os.getpid(), **counts}
 
     async def _leave(self) -> bool:
@@ -410,35 +410,35 @@ class Primary:
         return [self._wire] if self._public is None else [self._wire, self._public]
 
     def _release(self, *, handing_over: bool) -> None:
-        session = self._app.session
+        lifetime = self._app.lifetime
         if self._upkeep is not None:
             self._upkeep.close()
         if self._lock is None:
             return
         if self._leave_reason != "another PRIMARY":
             self._remove_socket()
-            self._close_session(session, was_used=handing_over or self._owner != CLIENT or self._app.calls > 0)
+            self._close_lifetime(lifetime, was_used=handing_over or self._owner != CLIENT or self._app.calls > 0)
             if not handing_over:
                 config.end_cleanly(self._directory)
                 endpoint.withdraw(self._directory, self._announced)
         self._membership.release()
         self._lock.release()
 
-    def _close_session(self, session: Session, *, was_used: bool) -> None:
+    def _close_lifetime(self, lifetime: HintLifetime, *, was_used: bool) -> None:
         """Close the change log. A client that only checked that the server starts (`claude mcp list`) neither begins
         nor prolongs a session."""
-        if session.store.hints():
+        if lifetime.store.hints():
             self._write_log()
-        if session.log is None:
+        if lifetime.log is None:
             return
         if was_used:
             self._app.tidy()
-        session.log.close()
+        lifetime.log.close()
         try:
             if self._forget:
-                end_session(self._directory, session)
-            elif session.began_here and not was_used and not session.store.hints():
-                discard_session(self._directory)
+                end_lifetime(self._directory, lifetime)
+            elif lifetime.began_here and not was_used and not lifetime.store.hints():
+                discard_lifetime(self._directory)
         except (OSError, StorageFailed) as error:
             _log.warning("closing the session: %s", error)
 

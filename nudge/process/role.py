@@ -201,20 +201,20 @@ def _run_primary(
     primary = _load_primary()
     import threading
 
-    from nudge.hints.lifetime import open_session
+    from nudge.hints.lifetime import open_lifetime
 
     if reader is not None:
         reader.unwatch_client()
-    session = open_session(directory, sources, is_successor=bool(options.successor))
-    _configure(session.settings)
+    lifetime = open_lifetime(directory, sources, is_successor=bool(options.successor))
+    _configure(lifetime.settings)
     if sources.continues:
         _report_differences(announced, options.flags)
 
     def on_ready(_published: Endpoint) -> None:
         """Finish the start on a thread: the event loop already answers calls."""
-        threading.Thread(target=_finish_start, args=(directory, session.settings, owner), daemon=True).start()
+        threading.Thread(target=_finish_start, args=(directory, lifetime.settings, owner), daemon=True).start()
 
-    demoted = primary(directory, lock, session, announced, owner=owner, reader=reader, on_ready=on_ready).run()
+    demoted = primary(directory, lock, lifetime, announced, owner=owner, reader=reader, on_ready=on_ready).run()
     if owner == "terminal":
         streams.note("\nGoodbye. Hints and history are kept; the next nudge command starts a server again.")
     if demoted and reader is not None:
@@ -333,9 +333,9 @@ def _serve_from_memory(
 
     _configure(settings)
     announced = endpoint.announce(iso(time.time()), __version__)
-    session = open_in_memory(settings)
-    session.warning = problem
-    primary(directory, None, session, announced, owner="client", reader=reader).run()
+    lifetime = open_in_memory(settings)
+    lifetime.warning = problem
+    primary(directory, None, lifetime, announced, owner="client", reader=reader).run()
     return 0
 
 

@@ -43,7 +43,7 @@ async def find_other_way(
 
 
 async def _hint_for(app: App, unanswered: Unanswered, context: Context) -> Line | None:
-    store, project = app.session.store, project_of(context.repo, context.cwd)
+    store, project = app.lifetime.store, project_of(context.repo, context.cwd)
     steps = store.query(app.now(), keys=[unanswered.job], context=context, limit=limits.ANSWERING_HINTS)
     hits = store.drop_unproven((await app.in_slices(steps))["hints"], project)
     if not hits:

@@ -148,7 +148,7 @@ async def tell(
 ) -> str | None:
     """Return the text of those lines that are new to the event's session and fit; they are recorded in the ledger. None
     when there are none, when the hook no longer waits, and in a shadow session."""
-    setting = app.session.settings.tell
+    setting = app.lifetime.settings.tell
     if not lines or _is_late(call) or ledger.is_silent(setting):
         return None
     # `again`: a failure is answered even if the session's start told of it, and a reminder may repeat a line. `learn`,
@@ -186,7 +186,7 @@ async def session_ledger(app: App, database: Database, session: str) -> Ledger:
         rows, side = await database.read(
             lambda connection: (ledger.load_session(connection, session), ledger.load_side(connection, session))
         )
-        if side is None and ledger.is_comparing(setting := app.session.settings.tell):
+        if side is None and ledger.is_comparing(setting := app.lifetime.settings.tell):
             side = is_shadow = ledger.is_shadow(setting, session)
             app.in_background(
                 database.write(lambda connection: ledger.store_side(connection, session, is_shadow, app.now()))
@@ -286,7 +286,7 @@ async def _observe_outcome(
     that it decides. Each outcome of an attempt is offered once; with the setting `journal = auto`, the attempt is
     resolved. `can_tell`: a hook waits for the lines; an offer that no hook reads is repeated later."""
     code = _whole_exit_code(event)
-    if code is None or app.session.settings.journal == _SILENT:
+    if code is None or app.lifetime.settings.journal == _SILENT:
         return []
     session, command = str(event["session_id"]), str(event.get("content") or "")
     lines = []
@@ -301,7 +301,7 @@ async def _observe_outcome(
         if came_true is None or is_older or is_baseline:
             continue
         observed = ObservedOutcome(CONFIRMED if came_true else FALSIFIED, observation_id, code, can_tell)
-        resolves = app.session.settings.journal == _AUTO
+        resolves = app.lifetime.settings.journal == _AUTO
         if (resolves or not attempt.was_told(observed)) and await _store_outcome(
             app, attempt, observed, resolves=resolves
         ):

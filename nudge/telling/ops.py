@@ -63,7 +63,7 @@ class InjectResult(Result):
 async def inject(app: App, params: Inject, call: Call) -> Any:
     if params.prompt is not None:
         return {"text": await _about_prompt(app, params.prompt, call), "items": []}
-    tell = app.session.settings.tell
+    tell = app.lifetime.settings.tell
     is_recorded = bool(params.session_id and params.note)
     if is_recorded and ledger.is_silent(tell):
         return {"text": "", "items": []}
@@ -96,7 +96,7 @@ async def _is_shadow(app: App, setting: str, session: str) -> bool:
 async def _explained(app: App, call: Call, result: Digest) -> list[dict[str, Any]]:
     """Each line as `memory_explain` explains it: hints and notes with the parts of their scores, a line of the history
     with the one score that it has."""
-    now, context = app.now(), call.with_variables(call.context, app.session.store.env_names())
+    now, context = app.now(), call.with_variables(call.context, app.lifetime.store.env_names())
     notes = await _load_notes(app, [item["id"] for item in result.items if item["kind"] in ("note", "attempt")], now)
     dashed = [line for line in result.text.splitlines() if line.startswith("- ")]
     return [
@@ -168,7 +168,7 @@ def _variant(app: App, item: Mapping[str, Any], context: Context, now: float) ->
     """The variant of a hint that a line shows, found by its score."""
     hints = [
         hint
-        for variants in app.session.store.find_named(item["id"], now)
+        for variants in app.lifetime.store.find_named(item["id"], now)
         for hint in variants
         if hint.scope.check(context).eligible
     ]
@@ -208,11 +208,11 @@ async def store_injection(
 
 async def _build(app: App, params: Inject, call: Call) -> Digest:
     """Build the digest from hints, notes and history."""
-    names = app.session.store.env_names()
+    names = app.lifetime.store.env_names()
     visible = visible_to(app, call, names)
     context = call.with_variables(call.context, names)
-    result = await app.in_slices(app.session.store.query(app.now(), context=context, limit=limits.INJECTION_VARIANTS))
-    known_here = app.session.store.drop_unproven(result["hints"], project_of(context.repo, context.cwd))
+    result = await app.in_slices(app.lifetime.store.query(app.now(), context=context, limit=limits.INJECTION_VARIANTS))
+    known_here = app.lifetime.store.drop_unproven(result["hints"], project_of(context.repo, context.cwd))
     hits = await asyncio.to_thread(mark_stale, known_here, context.cwd)
     options = digest_options(context, visible, params.session_id, params.source, app.now())
 
@@ -239,7 +239,7 @@ def _mark_told(app: App, hits: Sequence[dict[str, Any]], told: Digest) -> None:
     """A hint that is told is in use. Of the variants of one name, the digest has the first."""
     by_name = {f"{hit['component']}/{hit['key']}": hit for hit in reversed(hits)}
     names = [item["id"] for item in told.items if item["kind"] == "hint"]
-    app.session.store.mark_returned([by_name[name] for name in names if name in by_name], app.now())
+    app.lifetime.store.mark_returned([by_name[name] for name in names if name in by_name], app.now())
 
 
 # The ledger
@@ -425,7 +425,7 @@ async def statusline(app: App, params: Statusline, call: Call) -> Any:
 
 def _compared_days(app: App) -> int:
     """The days in which retention has deleted no command, at most STATS_WEEKS."""
-    days = {**RETENTION_DAYS, **app.session.settings.retention}
+    days = {**RETENTION_DAYS, **app.lifetime.settings.retention}
     return min(limits.STATS_WEEKS * 7, *(days[name] for name in COMMAND_TYPES))
 
 

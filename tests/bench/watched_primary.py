@@ -14,7 +14,7 @@ from nudge import __version__
 from nudge.core import paths
 from nudge.core.clock import iso
 from nudge.core.locks import OwnerLock
-from nudge.hints.lifetime import open_session
+from nudge.hints.lifetime import open_lifetime
 from nudge.process import endpoint
 from nudge.process.endpoint import Endpoint
 from nudge.process.primary import DETACHED, Primary
@@ -63,7 +63,7 @@ def main() -> None:
     Primary(
         directory,
         lock,
-        open_session(directory, config.Sources(directory)),
+        open_lifetime(directory, config.Sources(directory)),
         _announcement(),
         owner=DETACHED,
         on_ready=_Watch().begin,

@@ -255,7 +255,7 @@ def test_a_failure_inside_shows_nothing_of_the_inside(
         "params": {"name": "nudge_get_hint", "arguments": named()},
     }
     with monkeypatch.context() as broken:
-        broken.setattr(server.app.session.store, "get", fail)
+        broken.setattr(server.app.lifetime.store, "get", fail)
         single = script.post("/", request("get_hint", 3, **named()))
         tool = script.post("/mcp", call)
         path = script.exchange("GET", "/api/v1/hints/api/build")

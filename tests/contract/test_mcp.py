@@ -396,7 +396,7 @@ def test_an_array_is_wrapped() -> None:
             return [1, 2]
 
     call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "nudge_query", "arguments": {}}}
-    answer = asyncio.run(McpServer(Listing(InProcess().app.session, {})).answer(call, McpCaller(Call())))
+    answer = asyncio.run(McpServer(Listing(InProcess().app.lifetime, {})).answer(call, McpCaller(Call())))
     assert answer is not None and answer["result"]["structuredContent"] == {"result": [1, 2]}
 
 

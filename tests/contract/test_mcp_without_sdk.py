@@ -52,7 +52,7 @@ class Scripted(App):
 
 @pytest.fixture(scope="module")
 def app() -> App:
-    return Scripted(InProcess().app.session, OPERATIONS)
+    return Scripted(InProcess().app.lifetime, OPERATIONS)
 
 
 @pytest.fixture(scope="module")
@@ -307,11 +307,11 @@ from nudge.interfaces.operations import OPERATIONS
 from nudge.interfaces.wire import IpcHandler
 from nudge.core.app import App
 from nudge.core.call import Call
-from nudge.hints.lifetime import open_session
+from nudge.hints.lifetime import open_lifetime
 import nudge.process.primary
 
 async def main():
-    app = App(open_session(sys.argv[1], Sources(sys.argv[1])), OPERATIONS)
+    app = App(open_lifetime(sys.argv[1], Sources(sys.argv[1])), OPERATIONS)
     server = McpServer(app)
     handler = IpcHandler(app, server)
     caller = McpCaller(Call(interface="mcp"))

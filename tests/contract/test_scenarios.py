@@ -175,7 +175,7 @@ def test_a_toggle_goes_when_its_time_is_over() -> None:
     assert watched.call("list_components", component="api") == {"components": [], "hints": []}
     assert watched.call("export")["payload"]["components"] == {}
     asyncio.run(watched.app.tick())
-    assert len(watched.app.session.store) == 0
+    assert len(watched.app.lifetime.store) == 0
 
 
 def test_a_toggles_time_starts_at_its_last_set() -> None:

@@ -21,7 +21,7 @@ from nudge.core.app import App
 from nudge.core.call import Call, EnvNeeded
 from nudge.core.context import Context
 from nudge.core.errors import NudgeError
-from nudge.hints.lifetime import open_session
+from nudge.hints.lifetime import open_lifetime
 from nudge.interfaces.operations import OPERATIONS
 from nudge.settings.config import Sources
 from nudge.storage.changelog import read_log
@@ -44,7 +44,7 @@ class Bench:
 
     def __init__(self, directory: str) -> None:
         self._directory = directory
-        self.app = App(open_session(directory, Sources(directory)), OPERATIONS)
+        self.app = App(open_lifetime(directory, Sources(directory)), OPERATIONS)
 
     async def call(self, operation: str, params: Any, number: int) -> dict[str, Any]:
         """The result, or the error as it would go out; whatever else is raised fails the test."""
@@ -61,14 +61,14 @@ class Bench:
 
     async def stored_again(self) -> str:
         """What a process that starts now would find."""
-        assert self.app.session.log is not None
-        self.app.session.log.close()
+        assert self.app.lifetime.log is not None
+        self.app.lifetime.log.close()
         contents = read_log(os.path.join(self._directory, paths.CHANGE_LOG))
         assert contents is not None and not contents.torn
         again = Bench(self._directory)
         stored = await again.stored()
-        assert again.app.session.log is not None
-        again.app.session.log.close()
+        assert again.app.lifetime.log is not None
+        again.app.lifetime.log.close()
         return stored
 
 

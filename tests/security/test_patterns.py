@@ -95,7 +95,7 @@ def full() -> Iterator[Served]:
             )
             for n in range(limits.MAX_HINTS)
         ]
-        server.on_loop(lambda: server.app.session.store.apply(Change(tuple(hints))))
+        server.on_loop(lambda: server.app.lifetime.store.apply(Change(tuple(hints))))
         yield server
 
 

@@ -14,7 +14,7 @@ from nudge.core import paths
 from nudge.core.clock import Clock
 from nudge.core.errors import StorageFailed, Unavailable
 from nudge.core.locks import Flock
-from nudge.hints import lifetime as session
+from nudge.hints import lifetime
 from nudge.settings.config import Settings, Sources
 from nudge.storage.changelog import ChangeLog, read_log
 
@@ -27,7 +27,7 @@ def sources(directory: Path, **flags: str) -> Sources:
 
 
 def with_a_hint(directory: Path, key: str = "test", ttl: str = "session") -> None:
-    opened = session.open_session(str(directory), sources(directory))
+    opened = lifetime.open_lifetime(str(directory), sources(directory))
     assert opened.log is not None
     decision = opened.store.decide_set(opened.clock.now(), "api", key, f"the value of {key}", {"ttl": ttl})
     opened.log.append({**decision.change.to_record(), "t": opened.clock.now()})
@@ -35,8 +35,8 @@ def with_a_hint(directory: Path, key: str = "test", ttl: str = "session") -> Non
 
 
 def keys_of_the_next(directory: Path) -> list[str]:
-    opened = session.open_session(str(directory), sources(directory))
-    assert opened.log is not None and opened.id != session.NO_SESSION
+    opened = lifetime.open_lifetime(str(directory), sources(directory))
+    assert opened.log is not None and opened.id != lifetime.NO_SESSION
     opened.log.close()
     return [hint.key for hint in opened.store.hints()]
 
@@ -49,7 +49,7 @@ def previous_keys(directory: Path) -> list[str]:
 def test_the_session_ends_and_is_kept_once(tmp_path: Path) -> None:
     """The log is gone, its hints are in the export of the previous session, and the lock is free again."""
     with_a_hint(tmp_path)
-    assert session.forget(str(tmp_path), SETTINGS) == (1, 0)
+    assert lifetime.forget(str(tmp_path), SETTINGS) == (1, 0)
     assert not (tmp_path / paths.CHANGE_LOG).exists()
     assert "api" in json.loads((tmp_path / paths.PREVIOUS).read_text())["components"]
     assert Flock(str(tmp_path / paths.LOCK)).acquire()
@@ -58,23 +58,23 @@ def test_the_session_ends_and_is_kept_once(tmp_path: Path) -> None:
 def test_a_session_that_loses_nothing_leaves_the_export(tmp_path: Path) -> None:
     """A session whose hints all outlive it, or that has none, does not replace the export of the one before it."""
     with_a_hint(tmp_path)
-    session.forget(str(tmp_path), SETTINGS)
+    lifetime.forget(str(tmp_path), SETTINGS)
     with_a_hint(tmp_path, "flag", "PT1H")
-    assert session.forget(str(tmp_path), SETTINGS) == (0, 1)
+    assert lifetime.forget(str(tmp_path), SETTINGS) == (0, 1)
     assert previous_keys(tmp_path) == ["test"]
 
 
 def test_a_session_of_secrets_leaves_the_export(tmp_path: Path) -> None:
     """A secret cannot be imported again: a session that has no other hints does not replace the export before it."""
     with_a_hint(tmp_path)
-    session.forget(str(tmp_path), SETTINGS)
-    ended = session.open_session(str(tmp_path), sources(tmp_path))
+    lifetime.forget(str(tmp_path), SETTINGS)
+    ended = lifetime.open_lifetime(str(tmp_path), sources(tmp_path))
     assert ended.log is not None
     meta = {"sensitivity": "secret"}
     ended.store.apply(ended.store.decide_set(ended.clock.now(), "api", "token", "value", meta).change)
-    assert session.count_ended_hints(ended) == (1, 0)
+    assert lifetime.count_ended_hints(ended) == (1, 0)
     ended.log.close()
-    session.end_session(str(tmp_path), ended)
+    lifetime.end_lifetime(str(tmp_path), ended)
     assert previous_keys(tmp_path) == ["test"]
 
 
@@ -82,7 +82,7 @@ def test_a_hint_with_a_duration_outlives_the_session(tmp_path: Path) -> None:
     """Only what had the session's lifetime goes, to the last byte; the next session has the rest."""
     with_a_hint(tmp_path)
     with_a_hint(tmp_path, "flag", "PT1H")
-    assert session.forget(str(tmp_path), SETTINGS) == (1, 1)
+    assert lifetime.forget(str(tmp_path), SETTINGS) == (1, 1)
     assert b"the value of test" not in (tmp_path / paths.CHANGE_LOG).read_bytes()
     assert previous_keys(tmp_path) == ["flag", "test"]
     assert keys_of_the_next(tmp_path) == ["flag"]
@@ -90,14 +90,14 @@ def test_a_hint_with_a_duration_outlives_the_session(tmp_path: Path) -> None:
 
 def test_hints_of_a_large_previous_session_are_known_too(tmp_path: Path) -> None:
     """A caller that finds nothing is told of them, however large the export is."""
-    opened = session.open_session(str(tmp_path), sources(tmp_path))
+    opened = lifetime.open_lifetime(str(tmp_path), sources(tmp_path))
     assert opened.log is not None
     for number in range(50):
         decision = opened.store.decide_set(opened.clock.now(), "api", f"k{number}", "x" * 2_000, {})
         opened.log.append(decision.change.to_record())
     opened.log.close()
-    assert session.forget(str(tmp_path), SETTINGS) == (50, 0)
-    assert len(session.PreviousSession(str(tmp_path)).identities()) == 50
+    assert lifetime.forget(str(tmp_path), SETTINGS) == (50, 0)
+    assert len(lifetime.PreviousLifetime(str(tmp_path)).identities()) == 50
 
 
 def test_between_two_sessions_there_is_none_to_forget(tmp_path: Path) -> None:
@@ -105,16 +105,16 @@ def test_between_two_sessions_there_is_none_to_forget(tmp_path: Path) -> None:
     with it."""
     with_a_hint(tmp_path)
     with_a_hint(tmp_path, "flag", "PT1H")
-    session.forget(str(tmp_path), SETTINGS)
-    assert session.forget(str(tmp_path), SETTINGS) is None
+    lifetime.forget(str(tmp_path), SETTINGS)
+    assert lifetime.forget(str(tmp_path), SETTINGS) is None
     assert keys_of_the_next(tmp_path) == ["flag"]
     assert previous_keys(tmp_path) == ["flag", "test"]
 
 
 def test_no_session_no_trace(tmp_path: Path) -> None:
     """Without a session, forgetting creates no file."""
-    assert session.forget(str(tmp_path / "none"), SETTINGS) is None
-    assert session.forget(str(tmp_path), SETTINGS) is None
+    assert lifetime.forget(str(tmp_path / "none"), SETTINGS) is None
+    assert lifetime.forget(str(tmp_path), SETTINGS) is None
     assert os.listdir(tmp_path) == []
 
 
@@ -124,7 +124,7 @@ def test_a_servers_session_is_left_to_the_server(tmp_path: Path) -> None:
     held = Flock(str(tmp_path / paths.LOCK))
     assert held.acquire()
     with pytest.raises(Unavailable, match="nudge stop --forget"):
-        session.forget(str(tmp_path), SETTINGS)
+        lifetime.forget(str(tmp_path), SETTINGS)
     held.release()
     assert (tmp_path / paths.CHANGE_LOG).exists()
 
@@ -138,11 +138,11 @@ def test_a_log_that_cannot_be_read_is_forgotten_too(tmp_path: Path, content: byt
     else:
         path.write_bytes(content)
     (tmp_path / paths.PREVIOUS).write_text("earlier")
-    assert session.forget(str(tmp_path), SETTINGS) == (0, 0)
+    assert lifetime.forget(str(tmp_path), SETTINGS) == (0, 0)
     assert not path.exists() and (tmp_path / paths.PREVIOUS).read_text() == "earlier"
 
 
-def values(opened: session.Session) -> set[str]:
+def values(opened: lifetime.HintLifetime) -> set[str]:
     return {hint.key for hint in opened.store.hints()}
 
 
@@ -160,13 +160,13 @@ def test_a_damaged_log_costs_only_its_bad_records(tmp_path: Path) -> None:
     path = tmp_path / paths.CHANGE_LOG
     flip(path, b"the value of second")
     damaged = path.read_bytes()
-    opened = session.open_session(str(tmp_path), sources(tmp_path))
+    opened = lifetime.open_lifetime(str(tmp_path), sources(tmp_path))
     assert values(opened) == {"first", "third"}
     assert opened.warning is not None and "damaged" in opened.warning and "changes.log.damaged" in opened.warning
     assert (tmp_path / "changes.log.damaged").read_bytes() == damaged
     assert opened.log is not None
     opened.log.close()
-    again = session.open_session(str(tmp_path), sources(tmp_path))
+    again = lifetime.open_lifetime(str(tmp_path), sources(tmp_path))
     assert (values(again), again.id, again.warning) == ({"first", "third"}, opened.id, None)
 
 
@@ -174,7 +174,7 @@ def test_a_damaged_header_costs_no_hint(tmp_path: Path) -> None:
     """The hints go into a new session."""
     with_a_hint(tmp_path)
     flip(tmp_path / paths.CHANGE_LOG, b'"session"')
-    opened = session.open_session(str(tmp_path), sources(tmp_path))
+    opened = lifetime.open_lifetime(str(tmp_path), sources(tmp_path))
     assert values(opened) == {"test"} and opened.warning is not None
     assert (tmp_path / "changes.log.damaged").exists()
 
@@ -184,7 +184,7 @@ def test_an_ended_session_with_a_damaged_log_ends(tmp_path: Path) -> None:
     with_a_hint(tmp_path)
     with_a_hint(tmp_path, "second")
     flip(tmp_path / paths.CHANGE_LOG, b"the value of second")
-    opened = session.open_session(str(tmp_path), sources(tmp_path, session_grace="0"))
+    opened = lifetime.open_lifetime(str(tmp_path), sources(tmp_path, session_grace="0"))
     assert values(opened) == set() and opened.warning is not None
     assert previous_keys(tmp_path) == ["test"]
 
@@ -194,12 +194,12 @@ def test_what_stands_in_the_logs_place_is_forgotten_too(tmp_path: Path, place: C
     """Otherwise the next session would be in memory again. A directory with something in it is left to the user."""
     path = tmp_path / paths.CHANGE_LOG
     place(path)
-    assert session.forget(str(tmp_path), SETTINGS) == (0, 0)
+    assert lifetime.forget(str(tmp_path), SETTINGS) == (0, 0)
     assert not os.path.lexists(path) and os.path.exists("/etc/hostname")
     path.mkdir()
     (path / "something").write_text("")
     with pytest.raises(StorageFailed, match="move it away"):
-        session.forget(str(tmp_path), SETTINGS)
+        lifetime.forget(str(tmp_path), SETTINGS)
     assert (path / "something").exists()
 
 
@@ -208,7 +208,7 @@ def test_an_unreadable_log_is_left_alone(tmp_path: Path, place: Callable[[Path],
     """The session starts in memory and says so; what stands in the log's place stays."""
     path = tmp_path / paths.CHANGE_LOG
     place(path)
-    opened = session.open_session(str(tmp_path), sources(tmp_path))
+    opened = lifetime.open_lifetime(str(tmp_path), sources(tmp_path))
     assert opened.log is None and opened.warning is not None and "memory" in opened.warning
     assert (os.path.lexists(path) and not path.is_file()) or path.is_symlink()
 
@@ -221,7 +221,7 @@ def test_a_disk_that_takes_no_log_starts_in_memory(tmp_path: Path, monkeypatch: 
         raise StorageFailed("the disk is full")
 
     monkeypatch.setattr(ChangeLog, "resume", refuse)
-    opened = session.open_session(str(tmp_path), sources(tmp_path))
+    opened = lifetime.open_lifetime(str(tmp_path), sources(tmp_path))
     assert (values(opened), opened.log) == ({"test"}, None)
     assert opened.warning is not None and "the disk is full" in opened.warning
 
@@ -230,10 +230,10 @@ def test_forgetting_removes_the_damaged_copy_too(tmp_path: Path) -> None:
     """`stop --forget` leaves no byte of a session's hints but its one export."""
     with_a_hint(tmp_path)
     flip(tmp_path / paths.CHANGE_LOG, b'"session"')
-    opened = session.open_session(str(tmp_path), sources(tmp_path))
+    opened = lifetime.open_lifetime(str(tmp_path), sources(tmp_path))
     assert opened.log is not None
     opened.log.close()
-    session.forget(str(tmp_path), SETTINGS)
+    lifetime.forget(str(tmp_path), SETTINGS)
     assert not [name for name in os.listdir(tmp_path) if "damaged" in name]
 
 
@@ -242,11 +242,11 @@ def test_forgetting_removes_the_damaged_copy_too(tmp_path: Path) -> None:
 DAY = 86_400.0
 
 
-def reopen_later(directory: Path, monkeypatch: pytest.MonkeyPatch, days: float, **flags: str) -> session.Session:
+def reopen_later(directory: Path, monkeypatch: pytest.MonkeyPatch, days: float, **flags: str) -> lifetime.HintLifetime:
     """Open the session after a reboot, so many days later by the wall clock."""
     monkeypatch.setattr("nudge.hints.lifetime.boot_id", lambda: f"boot after {days} days")
     monkeypatch.setattr("nudge.core.clock.time.time", lambda: time.clock_gettime(time.CLOCK_REALTIME) + days * DAY)
-    opened = session.open_session(str(directory), sources(directory, **flags))
+    opened = lifetime.open_lifetime(str(directory), sources(directory, **flags))
     assert opened.log is not None
     opened.log.close()
     return opened

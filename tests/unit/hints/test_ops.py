@@ -70,11 +70,11 @@ def test_a_hint_that_is_returned_stays(
             await app.execute("nudge.set_hint", {"component": "api", "key": key, "value": value, "meta": meta}, Call())
         moment[0] += 20 * 86_400
         result = await app.execute(name, {"context": {"cwd": "/code/api"}, **params}, Call())
-        app.session.store.apply(app.session.store.decide_sweep(moment[0]))
+        app.lifetime.store.apply(app.lifetime.store.decide_sweep(moment[0]))
         moment[0] += 11 * 86_400
-        app.session.store.apply(app.session.store.decide_sweep(moment[0]))
+        app.lifetime.store.apply(app.lifetime.store.decide_sweep(moment[0]))
         database.close()
-        return result, {hint.key for hint in app.session.store.hints()}
+        return result, {hint.key for hint in app.lifetime.store.hints()}
 
     result, held = asyncio.run(main())
     assert held == returned

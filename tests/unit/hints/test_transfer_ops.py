@@ -16,7 +16,7 @@ from nudge.core import limits, paths, transfer_files
 from nudge.core.app import App
 from nudge.core.call import Call
 from nudge.core.errors import Invalid, NudgeError, QuotaExceeded, StorageFailed
-from nudge.hints.lifetime import open_session
+from nudge.hints.lifetime import open_lifetime
 from nudge.interfaces.operations import OPERATIONS
 from nudge.settings.config import Sources
 from nudge.storage.changelog import Rewrite, read_log
@@ -38,14 +38,14 @@ class Server:
     def __init__(self, directory: Path) -> None:
         self.directory = str(directory)
         self.app = App(
-            open_session(self.directory, Sources(self.directory, environ={"HOME": self.directory})), OPERATIONS
+            open_lifetime(self.directory, Sources(self.directory, environ={"HOME": self.directory})), OPERATIONS
         )
 
     async def call(self, operation: str, request_id: str | None = None, **params: Any) -> Any:
         return await self.app.execute(f"nudge.{operation}", params, Call(request_id=request_id))
 
     def names(self) -> list[str]:
-        return sorted(hint.component for hint in self.app.session.store.hints())
+        return sorted(hint.component for hint in self.app.lifetime.store.hints())
 
     async def import_file(self, document: Any, request_id: str | None = None, **params: Any) -> Any:
         """Write the document to a file, and import that."""

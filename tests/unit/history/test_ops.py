@@ -227,13 +227,13 @@ def test_a_private_project_is_not_told_about_elsewhere(service: Service) -> None
 def test_a_caller_can_hide_more_and_show_no_more(service: Service) -> None:
     """What the session keeps private stays so for a caller that sets nothing, or cannot be asked."""
     service.record(event(content="cargo", project="payroll"))
-    service.app.session.settings = Settings({"private_projects": ("payroll",)})
+    service.app.lifetime.settings = Settings({"private_projects": ("payroll",)})
     with pytest.raises(EnvNeeded) as asked:
         service("search", query="cargo", project=None, call=Call(env={}))
     assert set(asked.value.names) >= VARIABLES
     assert service("search", query="cargo", project=None, call=Call()) == []
     assert service("search", query="cargo", project=None, call=Call(env=dict.fromkeys(asked.value.names))) == []
-    service.app.session.settings = Settings({})
+    service.app.lifetime.settings = Settings({})
     caller: dict[str, str | None] = {"NUDGE_CROSS_PROJECT": None, "NUDGE_PRIVATE_PROJECTS": "payroll"}
     assert service("search", query="cargo", project=None, call=Call(env=caller)) == []
     cut: dict[str, str | None] = {"NUDGE_CROSS_PROJECT": None, "NUDGE_PRIVATE_PROJECTS": "p" * 1_025}

@@ -39,7 +39,7 @@ class Service:
         self.app = App(open_in_memory(Settings(settings)), OPERATIONS)
         self.database = self.app.history = Database.open(str(path))
         self.ahead = 0.0
-        clock = self.app.session.clock.now
+        clock = self.app.lifetime.clock.now
         self.app.now = lambda: clock() + self.ahead  # type: ignore[method-assign]
 
     def __call__(self, name: str, *, call: Call = HERE, **params: Any) -> Any:

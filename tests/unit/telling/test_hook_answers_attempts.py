@@ -165,7 +165,7 @@ def _restarted(service: Service) -> Service:
     """A new server on the same database, ten minutes after the first one began."""
     service.app = App(open_in_memory(Settings({})), OPERATIONS)
     service.app.history = service.database
-    clock = service.app.session.clock.now
+    clock = service.app.lifetime.clock.now
     service.app.now = lambda: clock() + 600  # type: ignore[method-assign]
     return service
 

@@ -18,7 +18,7 @@ from nudge.core.call import Call, EnvNeeded
 from nudge.core.context import Context
 from nudge.core.errors import StorageFailed
 from nudge.core.visibility import VARIABLES
-from nudge.hints.lifetime import Session, open_session
+from nudge.hints.lifetime import HintLifetime, open_lifetime
 from nudge.history import store
 from nudge.interfaces.operations import OPERATIONS
 from nudge.settings import config
@@ -42,8 +42,8 @@ class Machine:
             "NUDGE_CONFIG": str(directory / "config.toml"),
         }
 
-    def session(self, **variables: str) -> Session:
-        return open_session(str(self.directory), Sources(str(self.directory), environ={**self.environ, **variables}))
+    def session(self, **variables: str) -> HintLifetime:
+        return open_lifetime(str(self.directory), Sources(str(self.directory), environ={**self.environ, **variables}))
 
     def hint(self, key: str, value: Any = "make it", **meta: Any) -> None:
         """Logged by a server that has gone since; for this repo unless it says otherwise."""
@@ -121,7 +121,7 @@ def noted(app: App) -> list[Any]:
 def test_hints_and_history_meet(served: tuple[App, Ask], explain: bool) -> None:
     """The text has hints and history; `explain` adds the score and the reason of each line."""
     app, ask = served
-    app.session.store.apply(app.session.store.decide_set(app.now(), "api", "test", "pytest -q", META).change)
+    app.lifetime.store.apply(app.lifetime.store.decide_set(app.now(), "api", "test", "pytest -q", META).change)
     record(app, "wip make build")
     told = ask(explain=explain)
     assert '- api/test: "pytest -q" ("from the README")' in told["text"]
@@ -134,7 +134,7 @@ def test_hints_and_history_meet(served: tuple[App, Ask], explain: bool) -> None:
 def test_a_hint_with_slashes_in_its_name_is_explained(served: tuple[App, Ask]) -> None:
     """The line of a hint whose component has a slash has the parts of the hint's score."""
     app, ask = served
-    app.session.store.apply(app.session.store.decide_set(app.now(), "packages/api", "test", "pytest -q", META).change)
+    app.lifetime.store.apply(app.lifetime.store.decide_set(app.now(), "packages/api", "test", "pytest -q", META).change)
     [item] = ask(explain=True)["items"]
     assert item["id"] == "packages/api/test" and item["score"]["components"]["specificity"] is not None
 
@@ -142,7 +142,7 @@ def test_a_hint_with_slashes_in_its_name_is_explained(served: tuple[App, Ask]) -
 def test_an_injection_is_explained_as_anything_is(served: tuple[App, Ask]) -> None:
     """A hint and a note have the parts that `memory_explain` gives them, and a line of the history its one score."""
     app, ask = served
-    app.session.store.apply(app.session.store.decide_set(app.now(), "api", "test", "pytest -q", META).change)
+    app.lifetime.store.apply(app.lifetime.store.decide_set(app.now(), "api", "test", "pytest -q", META).change)
     record(app, "wip make build")
     here = Call(context=Context(project="org/api"))
     note = {"title": "Database", "content": "SQLite", "tags": ["pinned"], "namespace": "org/api"}
@@ -192,7 +192,7 @@ def test_what_was_told_is_kept(served: tuple[App, Ask]) -> None:
 def test_the_history_cannot_be_read(served: tuple[App, Ask], monkeypatch: pytest.MonkeyPatch) -> None:
     """The hints are told even if the history can be neither read nor written."""
     app, ask = served
-    app.session.store.apply(app.session.store.decide_set(app.now(), "api", "test", "pytest -q", META).change)
+    app.lifetime.store.apply(app.lifetime.store.decide_set(app.now(), "api", "test", "pytest -q", META).change)
 
     async def fail(*_: Any) -> Any:
         raise StorageFailed("no")
@@ -212,7 +212,9 @@ def test_only_the_best_variant(served: tuple[App, Ask]) -> None:
         ("here", {"repo": "git:org/api", "os": ["linux"]}),
         ("there", {"repo": "git:org/web"}),
     ):
-        app.session.store.apply(app.session.store.decide_set(app.now(), "api", "test", value, {"scope": scope}).change)
+        app.lifetime.store.apply(
+            app.lifetime.store.decide_set(app.now(), "api", "test", value, {"scope": scope}).change
+        )
     told = [line for line in ask()["text"].splitlines() if line.startswith("- api/test")]
     assert told == ['- api/test: "here"']
 
@@ -221,7 +223,7 @@ def test_secrets_stay(served: tuple[App, Ask]) -> None:
     """A hint marked as secret is named without its value."""
     app, ask = served
     meta = {"sensitivity": "secret", "scope": SCOPE}
-    app.session.store.apply(app.session.store.decide_set(app.now(), "api", "token", "hunter2", meta).change)
+    app.lifetime.store.apply(app.lifetime.store.decide_set(app.now(), "api", "token", "hunter2", meta).change)
     text = ask()["text"]
     assert "- api/token: a secret; read it with: nudge get api token --value-only" in text and "hunter2" not in text
 
@@ -231,7 +233,7 @@ def test_the_environment_is_asked_for(served: tuple[App, Ask]) -> None:
     caller's."""
     app, _ = served
     meta = {"scope": {"env_required": ["CI"]}}
-    app.session.store.apply(app.session.store.decide_set(app.now(), "api", "test", "x", meta).change)
+    app.lifetime.store.apply(app.lifetime.store.decide_set(app.now(), "api", "test", "x", meta).change)
     with pytest.raises(EnvNeeded) as asked:
         asyncio.run(app.execute("nudge.inject", {"context": HERE}, Call(env={})))
     assert VARIABLES | {"CI"} <= set(asked.value.names)
