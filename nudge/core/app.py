@@ -93,8 +93,8 @@ class App:
         self.spool_recorded = asyncio.Event()
         """Set once the events that hooks spooled before this server started are recorded, or cannot be."""
         self.spool_recorded.set()
-        self.history: Database | None = None
-        """The database of history and notes; without one, `database` raises StorageFailed."""
+        self.database: Database | None = None
+        """The database of history and notes; without one, `require_database` raises StorageFailed."""
         self.facts: Facts | None = None
         """What was learned from outcomes, for use `in_learning_thread`; None until it is loaded."""
         self._learning: ThreadPoolExecutor | None = None
@@ -263,13 +263,13 @@ class App:
 
     # The database
 
-    def database(self) -> Database:
-        if self.history is None:
+    def require_database(self) -> Database:
+        if self.database is None:
             raise StorageFailed("no history is open")
-        return self.history
+        return self.database
 
     async def read(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
-        return await self.database().read(work)
+        return await self.require_database().read(work)
 
     async def read_history(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
         """`read` for observations. Right after a start, wait until the events in the spool are recorded: the call that
@@ -289,7 +289,7 @@ class App:
             return work(connection)
 
         self.confirm_role()
-        return await self.database().write(work_in_time)
+        return await self.require_database().write(work_in_time)
 
     async def write_once(self, call: Call, work: Callable[[sqlite3.Connection], _T]) -> _T:
         """`write` for what must not be done twice: a repeated call gets the result of the first, which is kept in the

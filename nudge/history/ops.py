@@ -461,20 +461,20 @@ async def purge(app: App, params: PurgeParams, call: Call) -> Any:
 
     conditions = _conditions(app, params, *await app.read(read))
     if not params.confirm:
-        counts = await app.database().read(
+        counts = await app.require_database().read(
             lambda connection: count_observations(connection, conditions, match_texts), timeout=None
         )
         return {**counts, "deleted": False, "waiting": waiting}
     counts = await app.write(
         call, lambda connection: purge_observations(connection, conditions, app.now(), match_texts)
     )
-    scrubbed = await app.database().maintain(scrub)
+    scrubbed = await app.require_database().maintain(scrub)
     return {
         **counts,
         "deleted": True,
         "waiting": waiting,
         "scrubbed": scrubbed,
-        "backups": _remaining_backups(app.database().path),
+        "backups": _remaining_backups(app.require_database().path),
     }
 
 
@@ -510,7 +510,7 @@ def _remaining_backups(path: str) -> list[str]:
     summary="History: copy the database to a file.",
 )
 async def backup(app: App, params: Backup, _call: Call) -> Any:
-    database = app.database()
+    database = app.require_database()
     target = new_backup(database.path) if params.path is None else normalize_path(params.path, "path")
     try:
         await database.read(lambda connection: write_backup(connection, target), timeout=None)

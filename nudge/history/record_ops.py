@@ -60,8 +60,8 @@ async def record(app: App, params: Record, call: Call) -> Any:
         app.activity.forget(session)
     elif call.client_process is not None:  # after an end, another may have begun in the process
         app.clients.observe(call.client_process, session)
-    if result["id"] is not None and app.history is not None:
-        text = await hook_answers.answer(app, app.history, params.event, result["id"], context, call)
+    if result["id"] is not None and app.database is not None:
+        text = await hook_answers.answer(app, app.database, params.event, result["id"], context, call)
         return {**result, "tell": text} if text else result
     return result
 
@@ -84,9 +84,9 @@ async def store_event(app: App, params: Record, call: Call) -> Any:
 async def record_many(app: App, params: RecordMany, call: Call) -> Any:
     """Store many old events. Nothing is credited: what worked months ago says little about today."""
     outcomes = await asyncio.gather(*(_record_old(app, event, call) for event in params.events))
-    if app.history is not None:
+    if app.database is not None:
         # The transcript of a subagent may be read after its session's end, which it reopens.
-        await app.history.write(lambda connection: close_silent_sessions(connection, app.now()))
+        await app.database.write(lambda connection: close_silent_sessions(connection, app.now()))
     refused = [
         {"event_id": str(event.get("event_id"))[:64], "reason": outcome}
         for event, outcome in zip(params.events, outcomes, strict=True)

@@ -61,7 +61,7 @@ async def _take(app: App, directory: str, paths: Sequence[str]) -> None:
     recorded = await app.write(Call(), lambda connection: _store(connection, turns.between(batch)))
     await asyncio.to_thread(_remove, directory, turns.between(batch))
     try:
-        await hook_answers.learn_from(app, app.database(), recorded)
+        await hook_answers.learn_from(app, app.require_database(), recorded)
     except Exception as error:  # the events are stored; an unusual one must not keep the others in the spool
         _log.warning("%d spooled events taught nothing: %s", len(recorded), type(error).__name__)
 

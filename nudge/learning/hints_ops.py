@@ -178,11 +178,11 @@ def _reasons(fact: Fact) -> list[str]:
 async def learned_here(app: App, context: Context) -> LearnedHints | None:
     """What was learned in the repo of a context; None when that is nothing, or cannot be read."""
     project = context.project or project_of(context.repo, context.cwd)
-    if project is None or app.history is None:
+    if project is None or app.database is None:
         return None
     project = project.casefold()
     with suppress(NudgeError):
-        all_facts, banned = await load_facts(app, app.history), await load_banned(app, app.history)
+        all_facts, banned = await load_facts(app, app.database), await load_banned(app, app.database)
         if not all_facts.has_any(project):
             return None
         now = app.now()

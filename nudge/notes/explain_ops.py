@@ -105,7 +105,7 @@ async def explain(app: App, params: Explain, call: Call) -> Any:
             ]
         )
 
-    needs_facts = request.unknown_names and app.history is not None
+    needs_facts = request.unknown_names and app.database is not None
     return await app.read(read) if request.needs_database or needs_facts else read(None)
 
 

@@ -368,7 +368,7 @@ def _merge_later(app: App) -> None:
 async def _merge_small_index(app: App) -> None:
     await asyncio.sleep(_MERGED_AFTER)
     if await app.read(is_small):
-        await merge_note_index(app.database(), 1)
+        await merge_note_index(app.require_database(), 1)
 
 
 async def merge_note_index(database: Database, most: int) -> None:

@@ -118,7 +118,7 @@ async def export(app: App, params: ExportMemories, call: Call) -> Any:
         return _export(app, params.file, str(rfc3339(now)), turns.between(rows))
 
     async with app.exporting:
-        return await app.database().read(read, timeout=None)
+        return await app.require_database().read(read, timeout=None)
 
 
 def _shown(connection: sqlite3.Connection, rows: Iterator[Row], visible: Visibility) -> Iterator[Row]:
@@ -282,7 +282,7 @@ def _merge(
 )
 async def sync(app: App, params: SyncMemories, call: Call) -> Any:
     """Pull, then push, each in a transaction of its own: the next sync completes one that a crash interrupted."""
-    own, other = app.database().path, normalize_path(params.path, "path")
+    own, other = app.require_database().path, normalize_path(params.path, "path")
     if os.path.exists(other) and os.path.samefile(own, other):
         raise Invalid("is this server's own database", field="path")
     if not (os.path.isfile(other) or (params.direction == "push" and os.path.isdir(os.path.dirname(other)))):

@@ -421,4 +421,4 @@ async def is_healthy(app: App) -> bool:
         await app.read(lambda connection: connection.execute(_PROBE).fetchone())
     except NudgeError:
         return False
-    return app.database().reason is None
+    return app.require_database().reason is None

@@ -80,7 +80,7 @@ class Upkeep:
         self._database = _open_database(config.database_file(settings=settings))
         self._retention = Retention(self._database, {**RETENTION_DAYS, **settings.retention})
         self._draining = asyncio.Lock()
-        app.history, app.drain = self._database, self._drain
+        app.database, app.drain = self._database, self._drain
         app.spool_recorded.clear()
 
     async def run(self) -> None:
@@ -137,5 +137,5 @@ class Upkeep:
         }
 
     def close(self) -> None:
-        self._app.history = None
+        self._app.database = None
         self._database.close()

@@ -87,9 +87,9 @@ async def _about_prompt(app: App, prompt: str, call: Call) -> str:
 
 async def _is_shadow(app: App, setting: str, session: str) -> bool:
     """Whether the session is a shadow session, by its stored side; without a readable history, by the setting."""
-    if app.history is not None and ledger.is_comparing(setting):
+    if app.database is not None and ledger.is_comparing(setting):
         with contextlib.suppress(NudgeError):
-            return await app.history.read(lambda connection: ledger.is_shadow_in_history(connection, setting, session))
+            return await app.database.read(lambda connection: ledger.is_shadow_in_history(connection, setting, session))
     return ledger.is_shadow(setting, session)
 
 
@@ -155,11 +155,11 @@ def _explain_line(
 
 async def _load_notes(app: App, names: Sequence[str], now: float) -> dict[str, Note]:
     """The notes with these names; empty when they cannot be read."""
-    if app.history is None or not names:
+    if app.database is None or not names:
         return {}
     ids = [parse_id(name) for name in names]
     with contextlib.suppress(NudgeError):
-        by_id = await app.history.read(lambda connection: get_many(connection, ids, now))
+        by_id = await app.database.read(lambda connection: get_many(connection, ids, now))
         return {f"m{note_id}": note for note_id, note in by_id.items()}
     return {}
 
@@ -201,9 +201,9 @@ async def store_injection(
             is_late=event_id is not None,
         )
 
-    if app.history is not None:
+    if app.database is not None:
         app.confirm_role()
-        app.ledger.add_lines(session_id, await app.history.write(write))
+        app.ledger.add_lines(session_id, await app.database.write(write))
 
 
 async def _build(app: App, params: Inject, call: Call) -> Digest:
@@ -229,9 +229,9 @@ async def _build(app: App, params: Inject, call: Call) -> Digest:
 
 async def _read_or_else(app: App, build: Callable[[sqlite3.Connection | None], Digest]) -> Digest:
     """Build without a history when there is none or it cannot be read."""
-    if app.history is not None:
+    if app.database is not None:
         with contextlib.suppress(NudgeError):
-            return await app.history.read(build)
+            return await app.database.read(build)
     return build(None)
 
 

@@ -267,10 +267,10 @@ def test_pack_context_tells_where_a_note_was_injected(notes: Notes) -> None:
     known = notes.add("A deploy")
     text = f"Header\nHints for here\n- api/test: make test\nDecisions and lessons here\n- m{known} decision: A deploy"
     items = [{"id": "api/test", "kind": "hint"}, {"id": f"m{known}", "kind": "note"}]
-    assert notes.app.history is not None
+    assert notes.app.database is not None
     for session, when in (("one", 1_000), ("two", 2_000)):
         injected = partial(store_injection, session_id=session, timestamp=when, items=items, text=text)
-        asyncio.run(notes.app.history.write(injected))
+        asyncio.run(notes.app.database.write(injected))
     [item] = notes.explain(ids=[known], include_pack_context=True)["items"]
     assert item["pack_context"] == {
         "included": True,
@@ -314,7 +314,7 @@ def test_a_name_with_slashes_or_blanks(notes: Notes) -> None:
 def test_what_was_learned_is_explained_in_the_same_envelope(notes: Notes) -> None:
     """By the command that fails, also with arguments, by the one that works, and by name; of visible projects, behind
     notes. Other words find no fact, and a name of neither a hint nor a fact is an error."""
-    database = notes.app.history
+    database = notes.app.database
     assert database is not None
     rows = [
         (API, "module", "python -m pytest", "pytest", "No module named pytest", "uv run pytest", "s1", 3, 4),

@@ -206,13 +206,13 @@ def test_what_was_forgotten_comes_back_from_an_export(stores: list[Store]) -> No
 
 def sync(store: Store, other: Store, direction: str = "merge", **more: Any) -> dict[str, Any]:
     """`other` is closed for the time being: its file is locked while a server has it."""
-    assert other.app.history is not None
-    other.app.history.close()
+    assert other.app.database is not None
+    other.app.database.close()
     try:
         result: dict[str, Any] = store.result("sync", path=other.path, direction=direction, **more)
         return result
     finally:
-        other.app.history = Database.open(other.path)
+        other.app.database = Database.open(other.path)
 
 
 def test_a_merge_gives_both_databases_everything(stores: list[Store]) -> None:
@@ -288,7 +288,7 @@ def test_bad_rows_of_another_database_are_left_out_and_named(stores: list[Store]
     here, there = stores
     numbers = [there.add(f"note {number}") for number in range(len(_BAD_ROWS) + 1)]
     there.result("link", source_id=numbers[-1], target_id=numbers[0])
-    assert there.app.history is not None
+    assert there.app.database is not None
     for number, bad in zip(numbers, _BAD_ROWS, strict=False):
         with closing(sqlite3.connect(there.path, isolation_level=None)) as connection:
             connection.execute(f"UPDATE notes SET {bad} WHERE id = {number}")  # noqa: S608 - constants
@@ -305,7 +305,7 @@ def test_a_note_with_a_secret_is_named_by_a_sync(stores: list[Store]) -> None:
     here, there = stores
     there.add("Good")
     number = there.add("Secret")
-    assert there.app.history is not None
+    assert there.app.database is not None
     with closing(sqlite3.connect(there.path, isolation_level=None)) as connection:
         connection.execute("UPDATE notes SET content = ? WHERE id = ?", (f"password = {HEX}", number))
     outcome = sync(here, there)
@@ -329,8 +329,8 @@ def test_a_database_with_objects_of_others_is_not_synced(stores: list[Store], di
     """Its triggers and views would run with our statements, and a view may be an endless query."""
     here, there = stores
     here.add("A"), there.add("B")
-    assert there.app.history is not None
-    there.app.history.close()
+    assert there.app.database is not None
+    there.app.database.close()
     with closing(sqlite3.connect(there.path)) as connection:
         connection.executescript(objects)
     refused = here.refused("sync", path=there.path, direction=direction)

@@ -54,7 +54,7 @@ class InProcess:
 
     def __init__(self, database: Database | None = None) -> None:
         self.app = App(open_in_memory(Settings({"max_hints": MAX_HINTS})), OPERATIONS)
-        self.app.history = database
+        self.app.database = database
 
     def call(self, operation: str, params: Params) -> Outcome:
         async def answer() -> Any:

@@ -81,9 +81,9 @@ def test_a_worker_does_not_depend_on_a_loop_that_has_ended() -> None:
 @pytest.fixture
 def app(tmp_path: Path) -> Iterator[App]:
     made = App(open_in_memory(Settings({})), OPERATIONS)
-    made.history = Database.open(str(tmp_path / "nudge.db"))
+    made.database = Database.open(str(tmp_path / "nudge.db"))
     yield made
-    made.history.close()
+    made.database.close()
 
 
 NOTE = {"title": "Prices are cents", "content": "Never floats"}
@@ -150,9 +150,9 @@ def test_a_write_that_waited_past_its_deadline_is_not_applied(app: App) -> None:
     """Another process held the database: the caller was told long ago that its call failed."""
 
     async def main() -> int:
-        assert app.history is not None
+        assert app.database is not None
         deadline = boot_seconds() + 0.1
-        with closing(sqlite3.connect(app.history.path, isolation_level=None)) as other:
+        with closing(sqlite3.connect(app.database.path, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
             call = Call(interface="cli", request_id="k", deadline=deadline)
             writing = asyncio.ensure_future(app.execute("nudge.memory_store", NOTE, call))
@@ -170,9 +170,9 @@ def test_a_repeated_write_has_its_own_deadline(app: App) -> None:
     """A client sends the call again with more time while the first copy waits: the first one's end is not its end."""
 
     async def main() -> Any:
-        assert app.history is not None
+        assert app.database is not None
         deadline = boot_seconds() + 0.1
-        with closing(sqlite3.connect(app.history.path, isolation_level=None)) as other:
+        with closing(sqlite3.connect(app.database.path, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
             calls = [Call(interface="cli", request_id="k", deadline=deadline + more) for more in (0.0, 60.0)]
             writing = [asyncio.ensure_future(app.execute("nudge.memory_store", NOTE, call)) for call in calls]
@@ -213,8 +213,8 @@ def test_the_latest_answers_are_kept(app: App, monkeypatch: pytest.MonkeyPatch) 
             run_once(connection, f"k{number}", "f", 1_000.0 + number, lambda _: True)
         return [key for key in map("k{}".format, range(5)) if find_answer(connection, key, "f") is not None]
 
-    assert app.history is not None
-    assert asyncio.run(app.history.write(write)) == ["k2", "k3", "k4"]
+    assert app.database is not None
+    assert asyncio.run(app.database.write(write)) == ["k2", "k3", "k4"]
 
 
 def test_an_import_of_notes_is_answered_by_the_next_server(app: App) -> None:
@@ -226,6 +226,6 @@ def test_an_import_of_notes_is_answered_by_the_next_server(app: App) -> None:
 
     answer = asyncio.run(send(app))
     successor = App(open_in_memory(Settings({})), OPERATIONS)
-    successor.history = app.history
+    successor.database = app.database
     assert answer["created"] == 2
     assert asyncio.run(send(successor)) == answer

@@ -62,7 +62,7 @@ def test_a_hint_that_is_returned_stays(
 
     async def main() -> tuple[Any, set[str]]:
         app = App(open_in_memory(Settings({})), OPERATIONS)
-        database = app.history = Database.open(str(tmp_path / "nudge.db"))
+        database = app.database = Database.open(str(tmp_path / "nudge.db"))
         monkeypatch.setattr(app, "now", lambda: moment[0])
         for key, value, priority in (("test", "pytest -q", 9), ("build", "make all", 5), ("elsewhere", "ls", 5)):
             place = "/other/**" if key == "elsewhere" else "/code/**"

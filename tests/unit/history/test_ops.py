@@ -48,7 +48,7 @@ class Service:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.app = App(open_in_memory(Settings({})), {})
-        self.database = self.app.history = Database.open(str(path))
+        self.database = self.app.database = Database.open(str(path))
 
     def __call__(self, name: str, *, call: Call = HERE, **params: Any) -> Any:
         model, run = OPERATIONS[name]
@@ -157,7 +157,7 @@ def test_without_a_database_there_is_an_error_with_a_reason(
     service: Service, name: str, params: dict[str, Any]
 ) -> None:
     """Operations on the history raise StorageFailed."""
-    service.app.history = None
+    service.app.database = None
     with pytest.raises(StorageFailed, match="no history is open"):
         service(name, **params)
 

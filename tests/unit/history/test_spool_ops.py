@@ -45,7 +45,7 @@ def other_app(tmp_path: Path) -> Iterator[App]:
 
 def opened(path: Path) -> Iterator[App]:
     app = App(open_in_memory(Settings({})), OPERATIONS)
-    database = app.history = Database.open(str(path))
+    database = app.database = Database.open(str(path))
     yield app
     database.close()
 

@@ -48,7 +48,7 @@ QUESTIONS = [
 class Service:
     def __init__(self, path: Path, **settings: Any) -> None:
         self.app = App(open_in_memory(Settings(settings)), OPERATIONS)
-        self.database = self.app.history = Database.open(str(path))
+        self.database = self.app.database = Database.open(str(path))
 
     def __call__(self, name: str, *, call: Call = HERE, **params: Any) -> Any:
         return asyncio.run(self.app.execute(f"nudge.{name}", params, call))

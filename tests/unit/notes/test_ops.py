@@ -37,7 +37,7 @@ class Service:
 
     def __init__(self, path: Path, **settings: Any) -> None:
         self.app = App(open_in_memory(Settings(settings)), OPERATIONS)
-        self.database = self.app.history = Database.open(str(path))
+        self.database = self.app.database = Database.open(str(path))
         self.ahead = 0.0
         clock = self.app.lifetime.clock.now
         self.app.now = lambda: clock() + self.ahead  # type: ignore[method-assign]

@@ -70,7 +70,7 @@ def test_the_first_sweep_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
     async def main() -> int:
         app = App(open_in_memory(Settings({})), {})
         keeper = Upkeep(app, str(tmp_path), Settings({"db": str(tmp_path / "nudge.db")}))
-        assert app.history is not None
+        assert app.database is not None
         task = asyncio.create_task(keeper.run())
         for timestamp in (100, int(app.now())):
             spool.write(str(tmp_path), event(timestamp=timestamp))
@@ -78,7 +78,7 @@ def test_the_first_sweep_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
                 await asyncio.sleep(0)
         while not first_sweep and keeper.report()["retention"]["last_sweep"] is None:
             await asyncio.sleep(0)
-        rows: int = await app.history.read(lambda c: c.execute("SELECT count(*) FROM observations").fetchone()[0])
+        rows: int = await app.database.read(lambda c: c.execute("SELECT count(*) FROM observations").fetchone()[0])
         task.cancel()
         keeper.close()
         return rows
@@ -97,13 +97,13 @@ def test_a_read_of_the_history_waits_for_the_spool(
     async def main() -> int:
         app = App(open_in_memory(Settings({})), {})
         keeper = Upkeep(app, str(tmp_path), Settings({"db": str(tmp_path / "nudge.db")}))
-        assert app.history is not None
+        assert app.database is not None
         if not is_writable:
 
             async def refuse(*_: Any) -> None:
                 raise StorageFailed("disk full")
 
-            monkeypatch.setattr(app.history, "write", refuse)
+            monkeypatch.setattr(app.database, "write", refuse)
         read = asyncio.create_task(
             app.read_history(lambda c: int(c.execute("SELECT count(*) FROM observations").fetchone()[0]))
         )

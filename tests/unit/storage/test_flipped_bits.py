@@ -44,10 +44,10 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
     async def fill() -> None:
         app = App(open_in_memory(Settings({})), OPERATIONS)
-        app.history = Database.open(str(path))
+        app.database = Database.open(str(path))
         await app.execute("nudge.record", {"event": event(content="make test")}, Call())
         await app.execute("nudge.memory_store", _NOTE, Call())
-        app.history.close()
+        app.database.close()
 
     asyncio.run(fill())
     return path.read_bytes()

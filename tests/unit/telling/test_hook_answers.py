@@ -27,7 +27,7 @@ NO_MODULE = {"exit_code": 1, "error": "Exit code 1\n/usr/bin/python3: No module 
 @pytest.fixture
 def app(tmp_path: Path) -> Iterator[App]:
     app = App(open_in_memory(Settings({})), OPERATIONS)
-    database = app.history = Database.open(str(tmp_path / "nudge.db"))
+    database = app.database = Database.open(str(tmp_path / "nudge.db"))
     yield app
     database.close()
 
@@ -43,7 +43,7 @@ async def _record(app: App, kind: str, command: str, session: str, metadata: dic
 
 
 async def _teach(app: App) -> None:
-    await hook_answers.load(app, app.database())
+    await hook_answers.load(app, app.require_database())
     await _record(app, "command_error", "/usr/bin/python3 -m pytest", "s1", NO_MODULE)
     await _record(app, "command", "pytest -q", "s1", {"exit_code": 0})
 
@@ -53,7 +53,7 @@ def test_a_known_failure_is_answered_out_of_memory(app: App, monkeypatch: pytest
 
     async def run() -> None:
         await _teach(app)
-        database = app.database()
+        database = app.require_database()
         commit = database.write
         waiting: list[str] = []
 

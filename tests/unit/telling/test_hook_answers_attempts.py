@@ -41,7 +41,7 @@ class Service:
 
     def __init__(self, path: Path, **settings: str) -> None:
         self.app = App(open_in_memory(Settings(settings)), OPERATIONS)
-        self.database = self.app.history = Database.open(str(path))
+        self.database = self.app.database = Database.open(str(path))
 
     def __call__(self, name: str, **params: Any) -> Any:
         call = Call(context=Context(project=PROJECT))
@@ -164,7 +164,7 @@ def test_lines_about_attempts_are_in_the_ledger_and_go_with_the_note(service: Se
 def _restarted(service: Service) -> Service:
     """A new server on the same database, ten minutes after the first one began."""
     service.app = App(open_in_memory(Settings({})), OPERATIONS)
-    service.app.history = service.database
+    service.app.database = service.database
     clock = service.app.lifetime.clock.now
     service.app.now = lambda: clock() + 600  # type: ignore[method-assign]
     return service

@@ -97,7 +97,7 @@ def served(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[
         monkeypatch.setenv(name, value)
     app = App(machine.session(), OPERATIONS)
     database = machine.database()
-    app.history = database
+    app.database = database
 
     def ask(**params: Any) -> dict[str, Any]:
         told: dict[str, Any] = asyncio.run(app.execute("nudge.inject", {"context": HERE, **params}, Call()))
@@ -108,8 +108,10 @@ def served(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[
 
 
 def noted(app: App) -> list[Any]:
-    assert app.history is not None
-    look = app.history.read(lambda connection: connection.execute("SELECT session_id, text FROM injections").fetchall())
+    assert app.database is not None
+    look = app.database.read(
+        lambda connection: connection.execute("SELECT session_id, text FROM injections").fetchall()
+    )
     found: list[Any] = asyncio.run(look)
     return found
 
@@ -173,8 +175,8 @@ def record(app: App, content: str, *, session: str = "old") -> None:
         "content": content,
         "metadata": {},
     }
-    assert app.history is not None
-    asyncio.run(app.history.write(lambda connection: store.insert_event(connection, event)))
+    assert app.database is not None
+    asyncio.run(app.database.write(lambda connection: store.insert_event(connection, event)))
 
 
 def test_what_was_told_is_kept(served: tuple[App, Ask]) -> None:
@@ -200,7 +202,7 @@ def test_the_history_cannot_be_read(served: tuple[App, Ask], monkeypatch: pytest
     monkeypatch.setattr(Database, "read", fail)
     monkeypatch.setattr(Database, "write", fail)
     assert "pytest -q" in ask(session_id="new")["text"]
-    app.history = None
+    app.database = None
     assert "pytest -q" in ask(session_id="new")["text"]
 
 
@@ -266,9 +268,9 @@ def test_the_same_words(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> No
     for name, value in machine.environ.items():
         monkeypatch.setenv(name, value)
     app = App(machine.session(), OPERATIONS)
-    app.history = machine.database()
+    app.database = machine.database()
     by_server = asyncio.run(app.execute("nudge.inject", {"context": HERE, "session_id": "new"}, Call()))["text"]
-    app.history.close()
+    app.database.close()
     assert by_itself == by_server and '- api/test: "pytest -q" ("from the README")' in by_itself
 
 
@@ -387,9 +389,9 @@ def _told_by(by: str, machine: Machine, settings: dict[str, str]) -> str:
     if by == "itself":
         return build_offline_digest({**machine.environ, **settings}, HERE, "new", "startup").text
     app = App(machine.session(**settings), OPERATIONS)
-    app.history = machine.database()
+    app.database = machine.database()
     told = asyncio.run(app.execute("nudge.inject", {"context": HERE}, Call()))
-    app.history.close()
+    app.database.close()
     return str(told["text"])
 
 
