@@ -36,7 +36,7 @@ from nudge.core.errors import (
     Unavailable,
 )
 from nudge.core.operation import operation
-from nudge.hints.lifetime import Answers, PreviousSession, Session, check_fingerprint
+from nudge.hints.lifetime import Answers, HintLifetime, PreviousLifetime, check_fingerprint
 from nudge.hints.model import Decision, Hint, Identity, hide_secrets
 from nudge.learning.facts import Facts
 from nudge.storage.changelog import ChangeLog, LogGone
@@ -81,10 +81,13 @@ class App:
     """
 
     def __init__(
-        self, session: Session, operations: Mapping[str, OperationLike], confirm_role: Callable[[], None] = lambda: None
+        self,
+        lifetime: HintLifetime,
+        operations: Mapping[str, OperationLike],
+        confirm_role: Callable[[], None] = lambda: None,
     ) -> None:
         self._operations = operations
-        self.session = session
+        self.lifetime = lifetime
         self.confirm_role = confirm_role
         self.describe: Callable[[], dict[str, Any]] = dict
         self.request_stop: Callable[[bool, bool], dict[str, Any]] = lambda _force, _forget: {}
@@ -119,7 +122,7 @@ class App:
         self.last_error: str | None = None
         self.directory: str | None
         """The runtime directory; None when it cannot be written."""
-        self._previous: PreviousSession
+        self._previous: PreviousLifetime
         self._use_directory()
         self.exporting = asyncio.Lock()
         """Held by the large export that is being written: others read the database at the same time."""
@@ -144,7 +147,7 @@ class App:
             return await operation.run(self, parsed, call)
         _refuse_late(call)
         # The key of a hook is the id of its event, by which the history tells a repeated event.
-        if call.once is None or call.door == "hook":
+        if call.request_id is None or call.interface == "hook":
             result = await operation.run(self, parsed, call)
         else:
             call = replace(call, fingerprint=call.fingerprint or _fingerprint(name, params))
@@ -154,23 +157,25 @@ class App:
         return result
 
     async def _answer_once(self, call: Call, run: Callable[[], Awaitable[Any]]) -> Any:
-        """Run a write, unless its `once` key was used before: then return the first call's answer, and wait for it if
+        """Run a write, unless its request id was used before: then return the first call's answer, and wait for it if
         need be. Raises Invalid for a key of another call. What must also be known to the next server is kept with the
         change itself, by `commit` and `write_once`."""
-        once = call.once
-        assert once is not None
+        request_id = call.request_id
+        assert request_id is not None
         while True:
-            for answers in (self.session.answers, self._answers):
-                if once in answers:
-                    return answers.get(once, call.fingerprint)
-            if (running := self._running.get(once)) is None:
+            for answers in (self.lifetime.answers, self._answers):
+                if request_id in answers:
+                    return answers.get(request_id, call.fingerprint)
+            if (running := self._running.get(request_id)) is None:
                 break
             check_fingerprint(running.fingerprint, call.fingerprint)
             try:
                 return await asyncio.shield(running.answer)
             except Unavailable:  # nothing was applied, maybe since the deadline of the first call has passed
                 _refuse_late(call)
-        running = self._running[once] = _RunningWrite(call.fingerprint, asyncio.get_running_loop().create_future())
+        running = self._running[request_id] = _RunningWrite(
+            call.fingerprint, asyncio.get_running_loop().create_future()
+        )
         try:
             result = await run()
         except BaseException as error:
@@ -179,79 +184,79 @@ class App:
             running.answer.exception()  # retrieved: usually nobody else waits for it
             raise
         finally:
-            del self._running[once]
+            del self._running[request_id]
         running.answer.set_result(result)
-        if once not in self.session.answers:
-            self._answers.remember(self.now(), once, result, call.fingerprint)
+        if request_id not in self.lifetime.answers:
+            self._answers.remember(self.now(), request_id, result, call.fingerprint)
         return result
 
-    async def once(self, call: Call, change: Callable[[], Awaitable[Any]]) -> Any:
+    async def serialize(self, call: Call, change: Callable[[], Awaitable[Any]]) -> Any:
         """Make one change at a time; a call that was answered before gets the same answer and changes nothing."""
         async with self._writing:
-            if call.once is not None and call.once in self.session.answers:
-                return self.session.answers.get(call.once, call.fingerprint)
+            if call.request_id is not None and call.request_id in self.lifetime.answers:
+                return self.lifetime.answers.get(call.request_id, call.fingerprint)
             _refuse_late(call)
             return await change()
 
     def commit(self, decision: Decision, call: Call) -> Any:
         """Append the change to the log, then apply it in memory: an acknowledged change survives the process, and one
         that fails has changed nothing."""
-        if decision.change or call.once:
+        if decision.change or call.request_id:
             self._append(_record_of(decision, call, self.now()))
-        self.session.store.apply(decision.change)
+        self.lifetime.store.apply(decision.change)
         return self._acknowledged(decision, call)
 
     async def commit_large(self, decision: Decision, call: Call) -> Any:
         """`commit` for a change of possibly thousands of hints. A whole new log is written on a worker thread and
         renamed into place, which commits the change; then the store switches to the new state in one step. Call it
-        within `once`."""
+        within `serialize`."""
         if len(decision.change) <= limits.APPENDED_HINTS:
             return self.commit(decision, call)
         log = self._log_to_write()
-        index = await asyncio.to_thread(self.session.store.prepare, decision.change)
+        index = await asyncio.to_thread(self.lifetime.store.prepare, decision.change)
         if log is not None:
             with self._track_failure():
                 await self._replace_log(log, list(index), decision, call)
-        replaced = self.session.store.swap(index)
+        replaced = self.lifetime.store.swap(index)
         result = self._acknowledged(decision, call)
         await asyncio.to_thread(replaced.free)
         return result
 
     async def _replace_log(self, log: ChangeLog, hints: list[Hint], decision: Decision, call: Call) -> None:
         def records() -> Iterator[dict[str, Any]]:
-            answer = [_answer_of(decision, call, self.now())] if call.once else []
-            return chain(self.session.records_of(hints), answer)
+            answer = [_answer_of(decision, call, self.now())] if call.request_id else []
+            return chain(self.lifetime.records_of(hints), answer)
 
-        rewrite = log.begin_rewrite(self.session.header())
+        rewrite = log.begin_rewrite(self.lifetime.header())
         try:
             await asyncio.to_thread(rewrite.write, with_loop_turns(records()))
             self.confirm_role()
             log.finish_rewrite(rewrite)
         except LogGone:
             log.close()
-            self.session.log = await asyncio.to_thread(
-                ChangeLog.create, log.path, self.session.header(), with_loop_turns(records())
+            self.lifetime.log = await asyncio.to_thread(
+                ChangeLog.create, log.path, self.lifetime.header(), with_loop_turns(records())
             )
         except BaseException:
             log.abandon_rewrite(rewrite)
             raise
 
     def _acknowledged(self, decision: Decision, call: Call) -> Any:
-        if call.once:
-            self.session.answers.remember(self.now(), call.once, decision.result, call.fingerprint)
+        if call.request_id:
+            self.lifetime.answers.remember(self.now(), call.request_id, decision.result, call.fingerprint)
         self._compact_when_due()
         return decision.result
 
     def now(self) -> float:
-        return self.session.clock.now()
+        return self.lifetime.clock.now()
 
     def _use_directory(self) -> None:
-        self.directory = None if self.session.log is None else os.path.dirname(self.session.log.path)
-        self._previous = PreviousSession(self.directory)
+        self.directory = None if self.lifetime.log is None else os.path.dirname(self.lifetime.log.path)
+        self._previous = PreviousLifetime(self.directory)
 
     def write_log(self) -> bool:
         """Write the change log that there was no room for; return whether that succeeded now."""
-        is_written = self.session.log is None and self.session.write_log()
+        is_written = self.lifetime.log is None and self.lifetime.write_log()
         if is_written:
             self._use_directory()
         return is_written
@@ -294,23 +299,23 @@ class App:
     async def write_once(self, call: Call, work: Callable[[sqlite3.Connection], _T]) -> _T:
         """`write` for what must not be done twice: a repeated call gets the result of the first, which is kept in the
         same transaction. The result must be JSON."""
-        once, now = call.once, self.now()
-        if once is None:
+        request_id, now = call.request_id, self.now()
+        if request_id is None:
             return await self.write(call, work)
-        return await self.write(call, lambda connection: run_once(connection, once, call.fingerprint, now, work))
+        return await self.write(call, lambda connection: run_once(connection, request_id, call.fingerprint, now, work))
 
     async def stored_answer(self, call: Call) -> StoredAnswer | None:
         """Return what `write_once` kept for this call, maybe in another process; None when there is nothing."""
-        once = call.once
-        if once is None:
+        request_id = call.request_id
+        if request_id is None:
             return None
-        return await self.read(lambda connection: find_answer(connection, once, call.fingerprint))
+        return await self.read(lambda connection: find_answer(connection, request_id, call.fingerprint))
 
     async def previous_note(self) -> str | None:
         """The sentence for a caller that finds nothing: how many hints of the previous session can be imported. None
         when there are none."""
         identities = await asyncio.to_thread(self._previous.identities)
-        missing = self.session.store.count_missing(self.now(), identities)
+        missing = self.lifetime.store.count_missing(self.now(), identities)
         if not missing:
             return None
         hints = "1 hint of the previous session is" if missing == 1 else f"{missing} hints of the previous session are"
@@ -350,15 +355,15 @@ class App:
         """Write a heartbeat to the log; drop expired hints, old answers and the files of abandoned transfers."""
         if self.directory is not None:
             transfer_files.sweep(self.directory)
-        for answers in (self.session.answers, self._answers):
+        for answers in (self.lifetime.answers, self._answers):
             answers.forget_old(self.now())
-        change = self.session.store.decide_sweep(self.now())
+        change = self.lifetime.store.decide_sweep(self.now())
         try:
             self._append({**change.without_secrets().to_record(), "t": self.now()})
         except NudgeError as error:
             _log.warning("heartbeat not written: %s", error.message)
             return
-        self.session.store.apply(change)
+        self.lifetime.store.apply(change)
 
     async def in_slices(self, steps: Generator[None, None, _T]) -> _T:
         """Drive a long computation in short slices, between which the event loop serves other calls."""
@@ -396,9 +401,9 @@ class App:
     def _log_to_write(self) -> ChangeLog | None:
         """None: changes are kept in memory only."""
         self.confirm_role()
-        if self.session.read_only:
-            raise StorageFailed(self.session.read_only)
-        return self.session.log
+        if self.lifetime.read_only:
+            raise StorageFailed(self.lifetime.read_only)
+        return self.lifetime.log
 
     @contextmanager
     def _track_failure(self) -> Iterator[None]:
@@ -412,21 +417,21 @@ class App:
     def rewrite_log(self, log: ChangeLog) -> ChangeLog:
         """Write a log whose file is gone or was replaced anew from memory, which holds every acknowledged change."""
         log.close()
-        self.session.log = ChangeLog.create(log.path, self.session.header(), self.session.records())
-        return self.session.log
+        self.lifetime.log = ChangeLog.create(log.path, self.lifetime.header(), self.lifetime.records())
+        return self.lifetime.log
 
     def _compact_when_due(self) -> None:
-        log = self.session.log
+        log = self.lifetime.log
         if log is None or self._compacting is not None or not log.compaction_due:
             return
         self._compacting = asyncio.ensure_future(self._compact(log))
 
     async def _compact(self, log: ChangeLog) -> None:
-        rewrite = log.begin_rewrite(self.session.header())
+        rewrite = log.begin_rewrite(self.lifetime.header())
         try:
-            await asyncio.to_thread(rewrite.write, with_loop_turns(self.session.records()))
+            await asyncio.to_thread(rewrite.write, with_loop_turns(self.lifetime.records()))
             async with self._writing:
-                if self.session.log is log and not rewrite.abandoned:
+                if self.lifetime.log is log and not rewrite.abandoned:
                     log.finish_rewrite(rewrite)
         except StorageFailed as error:
             log.abandon_rewrite(rewrite)
@@ -488,15 +493,15 @@ def _finish(steps: Generator[None, None, _T], give_up: float) -> _T:
 
 def _record_of(decision: Decision, call: Call, now: float) -> dict[str, Any]:
     change = decision.change.without_secrets().to_record()
-    return {**change, "t": now, **(_answer_of(decision, call, now) if call.once else {})}
+    return {**change, "t": now, **(_answer_of(decision, call, now) if call.request_id else {})}
 
 
 def _answer_of(decision: Decision, call: Call, now: float) -> dict[str, Any]:
-    return {"t": now, "id": call.once, "request": call.fingerprint, "result": hide_secrets(decision.result)}
+    return {"t": now, "id": call.request_id, "request": call.fingerprint, "result": hide_secrets(decision.result)}
 
 
 def _fingerprint(name: str, params: dict[str, Any]) -> str:
-    """A hash that tells a repeated call from another one with the same `once` key."""
+    """A hash that tells a repeated call from another one with the same request id."""
     # Not `to_json`: it fails on half a surrogate pair, which JSON can spell.
     return blake2b(json.dumps([name, params]).encode(), digest_size=8).hexdigest()
 
@@ -540,7 +545,7 @@ class StopResult(Result):
 async def status(app: App, _params: NoParams, call: Call) -> Any:
     """What the server reports about itself. Only a user at a terminal is told the names of private projects."""
     report = app.describe()
-    if call.door != "cli":
+    if call.interface != "cli":
         return _without_private_names(report)
     counts = await _history_counts(app)
     return {**report, "history": {**report["history"], **counts}} if report.get("history") else report

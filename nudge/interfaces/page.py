@@ -149,7 +149,7 @@ class _Reader:
         self._woken.set()
 
     def _size(self) -> int:
-        log = self._app.session.log
+        log = self._app.lifetime.log
         return 0 if log is None else log.size
 
 

@@ -14,7 +14,7 @@ from nudge.core.call import ANONYMOUS, Call, NoParams, session_of
 from nudge.core.errors import Conflict, Invalid, NotFound, SecretRejected
 from nudge.core.operation import operation
 from nudge.core.visibility import Visibility, visible_to
-from nudge.history import queries as views
+from nudge.history import queries
 from nudge.journal import store as journal
 from nudge.journal.attempts import Attempt, Resolution, parse_plan, parse_resolution, parse_update, plan_draft
 from nudge.journal.models import (
@@ -388,7 +388,7 @@ def _stored_actions(connection: sqlite3.Connection, session: str, before_id: int
     open, and those that calls counted."""
     since = _last_update(connection, session)
     calls, reset_at = journal.counted_calls(connection, session, since)
-    recorded = views.count_actions(connection, session, int(max(since, reset_at)), before_id) if since else 0
+    recorded = queries.count_actions(connection, session, int(max(since, reset_at)), before_id) if since else 0
     return calls + recorded
 
 

@@ -79,7 +79,7 @@ async def known(app: App, params: Known, call: Call) -> Any:
         names = projects.Names(connection)
         others = _Others(names, params, since)
         if params.type in (None, HINT) and params.kind in (None, HINT):
-            hints = app.session.store.live_hints(app.now(), visible=visible_hints(app, call))
+            hints = app.lifetime.store.live_hints(app.now(), visible=visible_hints(app, call))
             others.add_hints(hints, call, app.now())
         others.add_facts(facts)
         return _answer(connection, params, visible, others, after, since, app.now())

@@ -124,11 +124,11 @@ class SettingsResult(Result):
 )
 async def list_settings(app: App, _params: NoParams, call: Call) -> Any:
     """List the settings. Only a user at a terminal is told the names of private projects."""
-    settings = app.session.settings
+    settings = app.lifetime.settings
     rows = []
     for setting in SETTINGS:
         value = getattr(settings, setting.name)
-        if setting.name == "private_projects" and value and call.door != "cli":
+        if setting.name == "private_projects" and value and call.interface != "cli":
             value = f"{len(value)} (named at a terminal: nudge status)"
         rows.append(
             {

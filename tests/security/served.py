@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 from nudge import __version__
 from nudge.core.app import App
 from nudge.core.call import Call
-from nudge.hints.lifetime import open_session
+from nudge.hints.lifetime import open_lifetime
 from nudge.interfaces.http import HttpServer
 from nudge.interfaces.mcp import StdioClient
 from nudge.interfaces.mcp_server import McpServer, StdioServer
@@ -56,7 +56,7 @@ class Served:
         self.run(self._start())
 
     async def _start(self) -> None:
-        self.app = App(open_session(self.directory, Sources(self.directory)), OPERATIONS)
+        self.app = App(open_lifetime(self.directory, Sources(self.directory)), OPERATIONS)
         self.app.describe = lambda: {
             "role": "PRIMARY",
             "pid": os.getpid(),
@@ -92,8 +92,8 @@ class Served:
 
     def mark(self) -> int:
         """A number that every stored change moves; cheaper to compare than all that is stored."""
-        assert self.app.session.log is not None
-        return self.app.session.log.size
+        assert self.app.lifetime.log is not None
+        return self.app.lifetime.log.size
 
     def tcp(self) -> Raw:
         return Raw(socket.create_connection(("127.0.0.1", self.port), TIMEOUT))
@@ -115,8 +115,8 @@ class Served:
             line.close()
         self.run(self.http_server.close())
         self.run(self.wire.close())
-        if self.app.session.log is not None:
-            self.app.session.log.close()
+        if self.app.lifetime.log is not None:
+            self.app.lifetime.log.close()
         self.run(self.loop.shutdown_default_executor())
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join(TIMEOUT)

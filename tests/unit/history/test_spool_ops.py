@@ -143,7 +143,9 @@ def test_a_hook_that_waits_is_answered_before_the_spool_is_empty(app: App, tmp_p
     async def record_meanwhile() -> tuple[bool, int]:
         draining = asyncio.ensure_future(spool_drain.drain(app, str(tmp_path)))
         await asyncio.sleep(0)
-        await app.execute("nudge.record", {"event": failed("now")}, Call(door="hook", deadline=boot_seconds() + 60))
+        await app.execute(
+            "nudge.record", {"event": failed("now")}, Call(interface="hook", deadline=boot_seconds() + 60)
+        )
         return draining.done(), await draining
 
     assert asyncio.run(record_meanwhile()) == (False, 0)
