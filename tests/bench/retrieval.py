@@ -30,6 +30,7 @@ from tests.harness import Machine
 
 DATA = Path(__file__).parent / "data" / "longmemeval_half.json.gz"
 SMALL, POOLED = 95.0, 89.5  # % of the questions with a hit among the first five
+SEARCHED = 89.0  # the same of the history, pooled; it scores no passages
 LOST = 1.0  # points that scoring the passages of the best hundred only may cost
 RANDOM = 1.0  # points that random tiers and priorities may cost
 STORE_SIZE = 48
@@ -123,7 +124,7 @@ def search(_: Machine) -> Iterator[Row]:
     asked = questions()
     for what, result, budget in (
         ("48 sessions", _result([_found(*filled_with) for filled_with in small_stores(asked)]), SMALL),
-        ("pooled", _pooled_search(asked), POOLED),
+        ("pooled", _pooled_search(asked), SEARCHED),
     ):
         yield Row("search-questions", f"any@5, {what}", result.any_5, budget, "%", note=str(result), at_least=True)
 
