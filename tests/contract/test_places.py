@@ -299,6 +299,9 @@ NO_PLACE = frozenset(
         *(
             "status",
             "stop",
+            "doctor",
+            "settings",
+            "open_page",
             "start_session",
             "backup",
             "record",

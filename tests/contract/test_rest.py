@@ -88,6 +88,8 @@ ROUTES: dict[str, tuple[str, Any, dict[str, Any]]] = {  # path and query, body, 
         {"repo": "git:org/api", "commands": [FOUND]},
     ),
     "nudge.status": ("/api/v1/status", None, {}),
+    "nudge.settings": ("/api/v1/settings", None, {}),
+    "nudge.doctor": ("/api/v1/doctor", None, {}),
     "nudge.stop": ("/api/v1/stop", {"force": True, "forget": True}, {"force": True, "forget": True}),
 }
 
@@ -96,6 +98,7 @@ IN_MEMORY = [
     operation
     for operation in OPERATIONS.values()
     if not operation.summary.startswith(("History: ", "Notes: ", "Journal: "))
+    and operation.name != "nudge.open_page"  # a new code each time: `test_page`
 ]
 
 

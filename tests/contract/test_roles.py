@@ -494,7 +494,7 @@ def test_a_daemon_without_authentication_says_so(machine: Machine) -> None:
         assert "every program on this machine can read and write hints over TCP" in shown
     assert "(no token needed: --no-auth)" in machine.cli("serve", "--http-only").stderr
     machine.cli("stop")
-    assert "nudge token)" in machine.cli("serve", "--daemon").stderr
+    assert "nudge open)" in machine.cli("serve", "--daemon").stderr
     machine.cli("stop")
 
 
