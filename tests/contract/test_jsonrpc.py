@@ -217,7 +217,8 @@ def test_json_rpc_adds_no_scope_and_no_source(script: Http) -> None:
     ],
 )
 def test_without_the_token_there_is_only_the_health(server: Served, anonymous: Http, method: str, path: str) -> None:
-    """Every path but /health, /sse and the files of the page wants the bearer token, and says where to get it; a wrong one is no better."""
+    """Every path but /health, /sse and the page wants the bearer token, and says where to get it; a wrong one is no
+    better."""
     for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": f"Basic {server.token}"}):
         reply = anonymous.exchange(method, path, b"{}" if method == "POST" else None, **headers)
         assert reply.status == 401 and b"nudge token" in reply.body
