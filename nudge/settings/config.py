@@ -48,6 +48,7 @@ class Settings:
     db: str
     retention: dict[str, int]
     memories: dict[str, float]
+    tier: str
     tools: str
 
     def __init__(

@@ -26,6 +26,8 @@ MEMORY_SETTINGS = (
     _ARCHIVE_ON_GC,
 )
 """The keys of the table `[memories]`."""
+KEYWORD, SEMANTIC, SMART, AUTONOMOUS = MEANING_TIERS = ("keyword", "semantic", "smart", "autonomous")
+"""What finds notes, each with what those before it have."""
 
 
 def _parse_whole(low: int, high: int) -> Callable[[Any], int]:
@@ -77,6 +79,13 @@ def _parse_journal(raw: Any) -> str:
         return "offer" if parse_switch(text) else "0"
     except ValueError:
         raise ValueError("must be offer, auto or 0") from None
+
+
+def _parse_tier(raw: Any) -> str:
+    text = str(raw).strip().lower()
+    if text not in MEANING_TIERS:
+        raise ValueError(f"must be {', '.join(MEANING_TIERS[:-1])} or {MEANING_TIERS[-1]}")
+    return text
 
 
 def _parse_names(raw: Any) -> tuple[str, ...]:
@@ -248,6 +257,13 @@ SETTINGS = (
         _parse_memories,
         "lifetimes of notes in seconds, 0 for good: `short_ttl_secs`, `mid_ttl_secs`, `long_ttl_secs`, "
         "what a recall adds: `short_extend_secs`, `mid_extend_secs`; `archive_on_gc` 0 deletes expired notes",
+    ),
+    Setting(
+        "tier",
+        KEYWORD,
+        _parse_tier,
+        "what finds notes: `keyword` their words, `semantic` also their meaning, `smart` also a language model that "
+        "you run, which proposes words, tags and contradictions, `autonomous` the same without being asked",
     ),
     Setting(
         "tools",

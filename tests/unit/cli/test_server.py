@@ -370,6 +370,7 @@ def test_serve_has_a_flag_for_every_setting_of_a_server(nudge: Nudge, monkeypatc
         "memories": "short_ttl_secs=60",
         "tell": "shadow:20%",
         "journal": "auto",
+        "tier": "smart",
         "tools": "all",
     }
     assert [name for name in given if given[name] is None] == [
