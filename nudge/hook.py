@@ -258,7 +258,12 @@ class _Recording:
         before they start their servers."""
         event, context = self._event, self._context
         if self._primary.answers:
-            params = {"session_id": event["session_id"], "source": event["start_source"], "context": context.to_wire()}
+            params = {
+                "session_id": event["session_id"],
+                "source": event["start_source"],
+                "client": event["client"],
+                "context": context.to_wire(),
+            }
             try:
                 result = self._primary.call(
                     "nudge.inject", params, f"inject-{event['event_id']}", limits.INJECT_TIMEOUT
@@ -268,7 +273,9 @@ class _Recording:
                 pass
         from nudge.telling.offline import build_offline_digest  # late: it reads the database
 
-        digest = build_offline_digest(self._environ, context, event["session_id"], event["start_source"])
+        digest = build_offline_digest(
+            self._environ, context, event["session_id"], event["start_source"], event["client"]
+        )
         if digest.text:
             injection = {
                 "event_id": f"told-{event['event_id']}"[:64],

@@ -29,6 +29,7 @@ class ClaudeCode(AgentClient):
     title = "Claude Code"
     command = "claude"
     folder = ".claude"
+    instructions = (("CLAUDE.md",), (".claude/CLAUDE.md",), ("CLAUDE.local.md",))
     home_variable = "CLAUDE_CONFIG_DIR"
     project_variable = "CLAUDE_PROJECT_DIR"
     session_variable = "CLAUDE_CODE_SESSION_ID"

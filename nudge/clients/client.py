@@ -70,6 +70,7 @@ class AgentClient:
     by_hand = False  # whether its user edits the files: `nudge connect` only prints what to write
 
     # Its files
+    instructions: Sequence[Sequence[str]] = ()  # of a repo, which it reads by itself; the first of each group
     folder = ""  # of its configuration, below the home directory
     home_variable = ""  # the variable that names another place for it
     remove_server = ""  # its own command that removes the server {name}

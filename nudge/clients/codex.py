@@ -29,6 +29,7 @@ class Codex(AgentClient):
     command = "codex"
     advice = "Codex runs hooks only after you have trusted them (codex exec too): start it and open /hooks"
     folder = ".codex"
+    instructions = (("AGENTS.override.md", "AGENTS.md"),)
     home_variable = "CODEX_HOME"
     remove_server = "codex mcp remove {name}"
     # A tool that failed is one of its PostToolUse.

@@ -26,6 +26,7 @@ class Cursor(AgentClient):
     command = "cursor"
     by_hand = True
     folder = ".cursor"
+    instructions = ((".cursor/rules/*",), ("AGENTS.md",))
     # Not the ones for a single tool, such as afterShellExecution: what they tell comes with postToolUse as well.
     wired_events = (
         "sessionStart",

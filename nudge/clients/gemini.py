@@ -28,6 +28,7 @@ class Gemini(AgentClient):
     title = "Gemini CLI"
     command = "gemini"
     folder = ".gemini"
+    instructions = (("GEMINI.md",),)
     home_variable = "GEMINI_CLI_HOME"
     remove_server = "gemini mcp remove {name}"
     # Not PreCompress: it fires before each request, whether anything is compressed or not.

@@ -133,6 +133,7 @@ class OpenCode(AgentClient):
     title = "OpenCode"
     command = "opencode"
     folder = ".config/opencode"
+    instructions = (("AGENTS.md", "CLAUDE.md"),)
     home_variable = "XDG_CONFIG_HOME"
     tools: Mapping[str, str] = {**TOOLS, "apply_patch": "patch"}
     arguments: Mapping[str, str] = {"filePath": "file_path", "patchText": "patch"}

@@ -329,6 +329,8 @@ MAX_CONFIG_BYTES = 32 * MIB  # of one configuration file of a client
 # The injection: the text that a session gets at its start
 MAX_INJECTION_CHARS = 9_500  # clients move a longer one into a file and show 2 KB of it
 INJECTED_HINTS = 10
+MAX_INSTRUCTION_FILES = 16  # that a client reads by itself, with those that they import
+MAX_INSTRUCTION_BYTES = 65_536  # of each
 INJECTED_NOTES = 2
 INJECTED_LIVE = 5  # sessions that are at work in the repo
 INJECTED_SESSIONS = 3  # that ended

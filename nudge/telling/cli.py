@@ -18,6 +18,7 @@ from nudge.cli.plain import Invocation
 from nudge.cli.prompts import progress
 from nudge.cli.render import empty_note, explanation, table, time_ago
 from nudge.cli.verbs import TELLING
+from nudge.clients import registry
 from nudge.core import limits, paths
 from nudge.core.context import project_name, resolve
 from nudge.core.errors import NotFound
@@ -46,12 +47,18 @@ _NOTHING_TOLD = "no agent was told anything here yet"
     default="startup",
     help="How the session starts (default: startup).",
 )
+@option(
+    "--client",
+    type=click.Choice(registry.names()),
+    help="Leave out what stands in the files that this client reads by itself.",
+)
 @option("--explain", is_flag=True, help="Also print the parts of the score of each line, and why it is there.")
 @option("--prompt", metavar="TEXT", help="Print what an agent is told about this prompt instead.")
 @params.context_options
 def inject(
     invocation: Invocation,
     source: str,
+    client: str | None,
     explain: bool,
     prompt: str | None,
     env: tuple[tuple[str, str], ...],
@@ -71,7 +78,7 @@ def inject(
         if not result["text"] and not console.as_json:
             console.note("nothing is known here about this prompt, so an agent is told nothing")
         return EXIT_OK
-    fields = {"source": source, "explain": explain, "context": plain.context_params(**where)}
+    fields = {"source": source, "client": client, "explain": explain, "context": plain.context_params(**where)}
     result = invocation.client(env).call("nudge.inject", fields)
     console.result(result, _inject_lines(console, result))
     if not result["text"] and not console.as_json:

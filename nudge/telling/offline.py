@@ -13,6 +13,7 @@ import os
 import time
 from contextlib import closing, contextmanager
 
+from nudge.clients.instructions import read_instructions
 from nudge.core import limits, paths
 from nudge.core.context import Context
 from nudge.core.errors import NudgeError
@@ -34,7 +35,11 @@ _STEPS_PER_CHECK = 1_000  # instructions of SQLite between two checks of the tim
 
 
 def build_offline_digest(
-    environ: Mapping[str, str], context: Context | dict[str, Any], session_id: str | None, source: str | None
+    environ: Mapping[str, str],
+    context: Context | dict[str, Any],
+    session_id: str | None,
+    source: str | None,
+    client: str | None = None,
 ) -> Digest:
     """Build the digest that a server would give, from the files on the disk. Writes nothing."""
     context = context if isinstance(context, Context) else Context.parse(context)
@@ -43,7 +48,8 @@ def build_offline_digest(
         return Digest("", [])
     hints = _hints(environ, settings, context)
     visible = visible_here(context, environ)
-    options = digest_options(context, visible, session_id, source or start.STARTUP, time.time())
+    instructions = read_instructions(client, context.cwd)
+    options = digest_options(context, visible, session_id, source or start.STARTUP, time.time(), instructions)
     try:
         with closing(open_readonly(config.database_file(environ))) as connection:
             connection.set_progress_handler(_deadline(), _STEPS_PER_CHECK)

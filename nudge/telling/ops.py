@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from nudge.clients.instructions import read_instructions
 from nudge.core import limits
 from nudge.core.app import App
 from nudge.core.call import Call, ContextParam, InContext, Project, Result, Text
@@ -39,6 +40,9 @@ from nudge.telling.start_rows import digest_options, hint_rows, stored_lines
 class Inject(InContext):
     session_id: Annotated[str | None, Field(max_length=limits.MAX_SESSION_ID_CHARS)] = None
     source: Annotated[str, Field(description="startup, resume, clear or compact")] = start.STARTUP
+    client: Annotated[
+        str | None, Field(description="whose own instruction files (CLAUDE.md, ...) are not repeated")
+    ] = None
     context: ContextParam = None
     explain: Annotated[bool, Field(description="with score and reason of each line")] = False
     prompt: Annotated[str | None, Field(description="what is told about this prompt, in place of the start")] = None
@@ -214,7 +218,8 @@ async def _build(app: App, params: Inject, call: Call) -> Digest:
     result = await app.in_slices(app.lifetime.store.query(app.now(), context=context, limit=limits.INJECTION_VARIANTS))
     known_here = app.lifetime.store.drop_unproven(result["hints"], project_of(context.repo, context.cwd))
     hits = await asyncio.to_thread(mark_stale, known_here, context.cwd)
-    options = digest_options(context, visible, params.session_id, params.source, app.now())
+    instructions = await asyncio.to_thread(read_instructions, params.client, context.cwd)
+    options = digest_options(context, visible, params.session_id, params.source, app.now(), instructions)
 
     def build(connection: sqlite3.Connection | None) -> Digest:
         if connection is None:

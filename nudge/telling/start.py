@@ -17,6 +17,7 @@ from nudge.history.sessions import Place, latest_sessions, own_session
 from nudge.learning import store
 from nudge.learning.broken_tests import broken_tests_text
 from nudge.telling import hint_selection, ledger
+from nudge.telling.own_file import OwnFile
 from nudge.telling.wording import (
     attempt_line,
     ended_line,
@@ -88,11 +89,13 @@ def build(
     attempts: Sequence[dict[str, Any]] = (),
     place: Place | None = None,
     visible: Visibility = EVERYTHING,
+    instructions: str = "",
 ) -> Digest:
     """Compose the digest. `hints` are rows of name, value (None for a secret), score and reason, best first; `attempts`
     rows of id, goal, hypothesis, prediction, updated_at, is_own and others; `place` is where the session starts.
-    `notes` returns the notes to tell where work on some files is open. Without a connection it has only the hints."""
-    place = place or Place()
+    `notes` returns the notes to tell where work on some files is open. `instructions` is what the client itself reads:
+    a command or a note that stands in it is not told. Without a connection it has only the hints."""
+    place, own_file = place or Place(), OwnFile(instructions)
     own_section = _DigestSection("This session so far", ())
     history: list[_DigestSection] = []
     note_lines: list[DigestLine] = []
@@ -100,7 +103,7 @@ def build(
         with suppress(Invalid):  # several projects have this name: there are no rows under it
             project = projects.find(connection, project, visible)
     choose = _LineSelection(connection, project, session_id)
-    known_section = _known_section(connection, choose, project, hints, place, now)
+    known_section = _known_section(connection, choose, project, hints, place, now, own_file)
     if connection is not None:
         hidden = projects.find_hidden(connection, visible)
         if project is not None:
@@ -112,7 +115,9 @@ def build(
             if session_id is not None and source in CONTINUED and (own := own_session(connection, session_id, hidden)):
                 own_section.lines += own_lines(own, now)
                 open_files += map(own.relative, own.files)
-            note_lines = [note_line(note, now) for note in notes(open_files)]
+            note_lines = [
+                note_line(note, now) for note in notes(open_files) if not own_file.has_sentence(note["title"])
+            ]
         if visible.cross_project and not (project and visible.is_private(project)):
             history.append(_foreign_section(connection, project, visible, hidden, now))
     digest = _compose(
@@ -165,6 +170,7 @@ def _known_section(
     hints: Sequence[dict[str, Any]],
     place: Place,
     now: float,
+    own_file: OwnFile,
 ) -> _DigestSection:
     """What fails here with what works in its place, tests that are known to fail, and hints about anything else."""
     hints = hint_selection.drop_unused(hints)
@@ -181,10 +187,11 @@ def _known_section(
         hints = hint_selection.keep_runnable(hints, stored.invocations(project, now), place.cwd, now)
         hints = hint_selection.add_last_runs(connection, project, hints, now)
         learned = hint_selection.drop_explained(learned, hints)
+        learned = [fact for fact in learned if not own_file.has_command(fact.answer)]
     fact_lines = choose.best(_learned_lines(learned, choose.allowed_tests(broken), now), limits.MAX_START_FACTS)
     fact_names = {line.entry.name for line in fact_lines}
     told = [fact for fact in learned if fact.name in fact_names]
-    hints = hint_selection.drop_covered(hints, told)
+    hints = [hint for hint in hint_selection.drop_covered(hints, told) if not own_file.has_command(hint["value"])]
     return _DigestSection("Known here", [*fact_lines, *choose.best(list(map(hint_line, hints)), limits.INJECTED_HINTS)])
 
 

@@ -48,7 +48,12 @@ _OPEN_ATTEMPTS = (
 
 
 def digest_options(
-    context: Context, visible: Visibility, session_id: str | None, source: str, now: float
+    context: Context,
+    visible: Visibility,
+    session_id: str | None,
+    source: str,
+    now: float,
+    instructions: str = "",
 ) -> dict[str, Any]:
     """The arguments of `start.build`, without hints, notes and attempts."""
     return {
@@ -58,6 +63,7 @@ def digest_options(
         "source": source,
         "place": Place(context.cwd, context.branch),
         "visible": visible,
+        "instructions": instructions,
     }
 
 

@@ -48,10 +48,11 @@ class Reader:
         machine.http_only()
         self.client = Client(environ=machine.environ)
 
-    def start(self, session: str, cwd: str, source: str = "startup") -> str:
+    def start(self, session: str, cwd: str, source: str = "startup", client: str = "claude-code") -> str:
         params = {
             "session_id": session,
             "source": source,
+            "client": client,
             "context": resolve(cwd).to_wire(),
         }
         return str(self.client.call("nudge.inject", params)["text"])
@@ -165,7 +166,7 @@ class _Repository:
         self.starts += 1
         name = f"{self.data['repo']} {self.starts}"
         session = f"{self.data['repo']}-{entry['of']}" if "of" in entry else name
-        text = self.reader.start(session, self.cwd, entry.get("source", "startup"))
+        text = self.reader.start(session, self.cwd, entry.get("source", "startup"), entry["client"])
         return Start(name, entry["start"], text, tuple(entry["tell"]), tuple(entry["never"]))
 
 

@@ -74,8 +74,8 @@ def offline(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     asked: list[tuple[Any, ...]] = []
     stand_in = ModuleType("nudge.telling.offline")
 
-    def offline(environ: Any, context: Any, session_id: str, source: str) -> Digest:
-        asked.append((environ["NUDGE_RUNTIME_DIR"], context.cwd, session_id, source))
+    def offline(environ: Any, context: Any, session_id: str, source: str, client: str) -> Digest:
+        asked.append((environ["NUDGE_RUNTIME_DIR"], context.cwd, session_id, source, client))
         return Digest("OFFLINE\n", [{"id": 7}])
 
     stand_in.build_offline_digest = offline  # type: ignore[attr-defined]
@@ -496,7 +496,7 @@ def test_without_a_server_the_hook_looks_itself(
     """Clients fire the event before they start their servers. Since an event waits, a server is started, and not waited
     for."""
     assert run(START) == 0
-    assert offline == [(runtime, "/home/u/proj", "s-1", "startup")]
+    assert offline == [(runtime, "/home/u/proj", "s-1", "startup", "claude-code")]
     assert capsys.readouterr() == ("OFFLINE\n", "")
     assert started == [runtime]
     assert [event.get("injection") for event in spooled(runtime)] == [
