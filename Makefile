@@ -49,7 +49,7 @@ soak: $(INSTALLED_DEV) ## The same for much longer, then random input for much l
 bench: $(INSTALLED_DEV) ## Each budget as a ratio to a baseline of the same run
 	$(BIN)/python -m tests.bench
 
-e2e: $(INSTALLED_DEV) ## Real clients against a real server
+e2e: $(INSTALLED_DEV) ## Real clients, and a real browser, against a real server
 	$(BIN)/python -m tests.e2e
 
 handshake: $(INSTALLED_DEV) ## Write what the MCP SDK answers to a handshake into the package's data, after a change of tools

@@ -24,7 +24,8 @@ class Agent:
 
     def __init__(self, machine: Machine, session: str, cwd: str, name: str | None = None) -> None:
         """`name`: of the agent's client, where it matters."""
-        self._client, self.session, self._cwd = Client(environ=machine.environ), session, cwd
+        own = {**machine.environ, "NUDGE_RUNTIME_DIR": machine.runtime}  # this process has another home
+        self._client, self.session, self._cwd = Client(environ=own), session, cwd
         self._name = {} if name is None else {"client": name}
 
     def start(self, source: str = "startup") -> str:

@@ -18,6 +18,7 @@ from tests.e2e import (
     journal,
     learning,
     other_clients,
+    page,
     statusline,
     two_days,
     wiring,
@@ -72,6 +73,7 @@ CHECKS: tuple[Callable[[Desk], None], ...] = (
     statusline.status_line_is_shown,
     *other_clients.CHECKS,
     *failures.CHECKS,
+    *page.CHECKS,
     two_days.two_days,
 )
 

@@ -104,7 +104,7 @@ function frame() {
       <button class="quiet" title="Light, dark, or as the system" @click=${nextTheme}>${page.theme}</button>
       <button class="quiet" aria-label="Keys" title="Keys (?)" @click=${help}>?</button>
     </header>
-    <main id="main" tabindex="-1">${page.view.render()}</main>
+    <main id="main" tabindex="-1"><h1 class="hidden">${page.view.title}</h1>${page.view.render()}</main>
     <div class="toasts" aria-live="polite">${page.toasts.map((toast) => html`<div class="toast"><span>${clean(toast.text)}</span>
       ${toast.undo ? html`<button @click=${() => undo(toast)}>Undo</button>` : nothing}
       <button class="quiet" aria-label="Close" @click=${() => drop(toast)}>×</button></div>`)}</div>

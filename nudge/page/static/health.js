@@ -46,7 +46,7 @@ export const health = {
   render() {
     if (!state.status) return html`<p class="quiet wait">Asking the server…</p>`;
     return html`<div class="health">
-      <section><div class="head"><h1>By week</h1></div><div class="plots">
+      <section><div class="head"><h2 class="large">By week</h2></div><div class="plots">
         ${Object.entries(TITLES).map(([name, title]) => weekly(title, state.weeks, name, this.scale(name)))}</div>
         ${state.weeks.length ? nothing : html`<p class="quiet">No agent was told anything yet.</p>`}</section>
       <div class="columns">

@@ -171,7 +171,7 @@ export const past = {
 
   render() {
     const {filters, counts} = state;
-    return html`<div class="known ${state.shown ? 'split' : ''}"><section class="main"><h1 class="hidden">History</h1>
+    return html`<div class="known ${state.shown ? 'split' : ''}"><section class="main">
       <div class="tools"><input type="search" aria-label="Search the history" placeholder='Search what agents did: words, "a phrase", AND, OR, NOT' .value=${state.query}
         @input=${(event) => { state.query = event.target.value; list.selected = -1; load(); }}></div>
       <div class="facets">${facet('type', 'obs_type', filters.obs_type, counts.type, choose('obs_type'))}${facet('repo', 'project', filters.project, counts.repo, choose('project'))}

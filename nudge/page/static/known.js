@@ -545,7 +545,7 @@ export const known = {
   render() {
     const {counts, filters} = state;
     return html`<div class="known ${state.open || state.edit ? 'split' : ''}">
-      <section class="main"><h1 class="hidden">Known</h1>
+      <section class="main">
         <div class="tools"><input type="search" aria-label="Search hints, notes and facts" placeholder="Search hints, notes and facts" .value=${state.query}
           @input=${(event) => { state.query = event.target.value; list.selected = -1; load(); }}>
           <button @click=${() => editHint(null, null)}>New hint</button><button @click=${() => editNote(null, null)}>New note</button></div>

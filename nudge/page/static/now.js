@@ -80,7 +80,7 @@ export const now = {
     const rows = state.rows.filter(isShown).slice(0, MOST);
     return html`<div class="now">
       <section class="feed" aria-label="What happens">
-        <div class="head"><h1>What happens</h1>
+        <div class="head"><h2 class="large">What happens</h2>
           <div class="choices" role="group" aria-label="Show">${CHOICES.map(([only, label]) => html`<button
             aria-pressed=${state.only === only} @click=${() => this.choose(only)}>${label}</button>`)}</div></div>
         ${rows.length ? html`<ol class="events">${rows.map(event)}</ol>`

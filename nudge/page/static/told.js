@@ -131,7 +131,7 @@ export const told = {
       <ul class="cards"><li class=${state.chosen ? '' : 'selected'}><a href="#/told" aria-current=${state.chosen ? 'false' : 'true'}><strong>All sessions</strong></a></li>
       ${state.sessions.map((one) => html`<li class=${one.session_id === state.chosen ? 'selected' : ''}><a href="#/told/session/${part(one.session_id)}" aria-current=${one.session_id === state.chosen ? 'true' : 'false'}>
         <strong><bdi>${clean(one.project || 'no repo')}</bdi></strong><span>${clean(one.client)}</span></a><small class="clip"><bdi>${ago(one.started_at)} · ${line(one.summary?.intent || one.session_id)}</bdi></small></li>`)}</ul></aside>
-      <section class="main"><div class="head"><h1>${session ? html`Told to <bdi>${clean(session.project || session.session_id)}</bdi>` : 'What agents were told'}</h1>
+      <section class="main"><div class="head"><h2 class="large">${session ? html`Told to <bdi>${clean(session.project || session.session_id)}</bdi>` : 'What agents were told'}</h2>
         <span class="num">${count(state.total, 'line')}</span></div>
         ${trial()}
         ${state.lines.length ? groups().map((group) => html`<section class="moment"><h3>${MOMENTS[group.moment] || group.moment} <small>${when(group.timestamp)}</small></h3>
