@@ -14,17 +14,17 @@ from nudge.core.context import Context
 from nudge.core.text import to_unicode
 from nudge.history.extract import locate
 from nudge.history.redact import redact_ends, redact_event, redact_start, redact_text, remove_private
-from nudge.security.rules import RULES
 from nudge.security.secrets import find_secret
 from nudge.storage import spool
 from tests.unit.history.payloads import bash, extract, failure, payload, tool
 from tests.unit.security.hostile_corpus import HOSTILE
+from tests.unit.security.rule_samples import SAMPLED, SAMPLES
 
 NOW = 1_800_000_000.0
 
 # A rule that judges a whole text has nothing to say about a part of one.
-ANYWHERE = sorted({text for rule in RULES if not rule.whole for text in rule.must_match})
-ALONE = sorted({*ANYWHERE, *(text for rule in RULES for text in rule.must_match), *HOSTILE})
+ANYWHERE = sorted({text for rule, samples in SAMPLED if not rule.whole for text in samples.must_match})
+ALONE = sorted({*ANYWHERE, *(text for samples in SAMPLES for text in samples.must_match), *HOSTILE})
 
 
 def places(secret: str) -> list[dict[str, Any]]:

@@ -18,19 +18,20 @@ from nudge.security.secrets import find_secret, find_tokens, redact
 from tests.bench import guard_samples, secret_corpus
 from tests.unit.security.benign_corpus import BENIGN, NOT_TOKENS, SHA1
 from tests.unit.security.hostile_corpus import ALNUM, AWS_SECRET, HEX, HOSTILE, LONG, jwt, pem
+from tests.unit.security.rule_samples import SAMPLED, SAMPLES
 
 UUID = "06e8edaa-f695-432d-8508-df4eeb36b01c"
-MUST = [(rule, text) for rule in RULES for text in rule.must_match]
-MUST_NOT = [(rule, text) for rule in RULES for text in rule.must_not_match]
-SAMPLES = [
-    *(text for rule in RULES for text in (*rule.must_match, *rule.must_not_match, *rule.must_redact)),
+MUST = [(rule, text) for rule, samples in SAMPLED for text in samples.must_match]
+MUST_NOT = [(rule, text) for rule, samples in SAMPLED for text in samples.must_not_match]
+TEXTS = [
+    *(text for _, its in SAMPLED for text in (*its.must_match, *its.must_not_match, *its.must_redact)),
     *BENIGN,
     *HOSTILE,
 ]
 MUST_REDACT = [
     pytest.param(rule, text, id=f"{rule.kind}-{number}")
-    for rule in RULES
-    for number, text in enumerate(rule.must_redact)
+    for rule, samples in SAMPLED
+    for number, text in enumerate(samples.must_redact)
 ]
 
 
@@ -41,7 +42,7 @@ def test_every_rule_is_asked_where_it_may_match() -> None:
     assert {rule.kind for rule in RULES if rule.whole} == {"aws-secret-key", "bare-hex", "high-entropy"}
 
 
-@given(st.lists(st.sampled_from(SAMPLES) | st.text(), max_size=4), st.sampled_from((" ", "\n", "", "/", "=", '"')))
+@given(st.lists(st.sampled_from(TEXTS) | st.text(), max_size=4), st.sampled_from((" ", "\n", "", "/", "=", '"')))
 @settings(max_examples=300)
 def test_what_is_not_searched_holds_nothing(parts: list[str], separator: str) -> None:
     """Looking for clues first changes no result."""
@@ -77,12 +78,13 @@ def test_in_doubt_a_record_is_redacted_and_a_hint_is_not_refused(rule: Rule, tex
 
 def test_only_a_rule_that_doubts_redacts_more_than_it_refuses() -> None:
     """And it shows by a sample what that is."""
-    assert all(bool(rule.must_redact) == (rule.may_be_secret is not None) for rule in RULES)
+    assert all(bool(samples.must_redact) == (rule.may_be_secret is not None) for rule, samples in SAMPLED)
 
 
-def test_every_rule_brings_samples_of_both_sorts() -> None:
+def test_every_rule_has_samples_of_both_sorts() -> None:
     """A rule without a sample and a counter-sample is not in the table."""
-    assert all(rule.must_match and rule.must_not_match for rule in RULES)
+    assert [samples.kind for samples in SAMPLES] == [rule.kind for rule in RULES]
+    assert all(samples.must_match and samples.must_not_match for samples in SAMPLES)
 
 
 def test_no_false_alarm_on_ordinary_hints() -> None:

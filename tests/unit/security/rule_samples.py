@@ -1,0 +1,571 @@
+"""What each rule of `nudge.security.rules` must find, must leave alone, and must redact although it does not refuse it.
+
+In pieces, so that no secret scanner reports this file.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from nudge.security.rules import RULES
+
+_HEX40 = "9fceb02d0ae598e95dc970b74767f19372d61af8"
+
+
+class Samples(NamedTuple):
+    kind: str
+    must_match: tuple[str, ...]
+    must_not_match: tuple[str, ...]
+    must_redact: tuple[str, ...] = ()
+
+
+SAMPLES = (
+    Samples(
+        "private-key",
+        must_match=(
+            "-----BEGIN RSA " + "PRIVATE KEY-----\nMIIEowIBAAKCAQEA\n-----END RSA " + "PRIVATE KEY-----",
+            "-----BEGIN " + "PRIVATE KEY-----\nMIIEvQIBADANBg",
+            'echo "-----BEGIN OPENSSH ' + 'PRIVATE KEY-----" > id',
+            "-----BEGIN PGP " + "PRIVATE KEY BLOCK-----",
+        ),
+        must_not_match=("-----BEGIN CERTIFICATE-----\nMIID", "-----BEGIN PUBLIC KEY-----", "private key"),
+    ),
+    Samples(
+        "aws-secret-key",
+        must_match=("aws configure set aws_secret_access_key wJalrXUtnFEMI" + "/K7MDENG/bPxRfiCYEXAMPLEKEY",),
+        must_not_match=("aws configure set aws_secret_access_key $SECRET", "aws_secret_access_key"),
+    ),
+    Samples(
+        "aws-secret-key",
+        must_match=("wJalrXUtnFEMI" + "/K7MDENG/bPxRfiCYEXAMPLEKEY",),
+        must_not_match=("src/Components/Login2/ButtonGroup/index1", "/opt/Company/Product2/Release/bin/Runner"),
+    ),
+    Samples(
+        "vault-token",
+        must_match=("vault login s." + "1234567890abcdefghijklmn", "VAULT_TOKEN=s." + "abcdefghijklmn1234567890 make"),
+        must_not_match=("vault login $TOKEN", "vault: s.readTheSecretFromTheVault()", "vault read s.1234567890"),
+    ),
+    Samples(
+        "discord-token",
+        must_match=(
+            "MTA1MjY0NjM2NjA1NjQ2MjM0" + ".GxYzAb." + "abcdefghijklmnopqrstuvwxyz0123456789AB",
+            "DISCORD_BOT=NkX7c0Rz4uPq9LmT2vB5yWe1" + ".G5hJ2k." + "q3W8eR5tY1uI7oP2aS9dF4gH6jK0lZx",
+        ),
+        must_not_match=(
+            "MyVeryLongClassNameForTests.GxYzAb.someOtherVeryLongMethodNameInIt",
+            "MTA1MjY0NjM2NjA1NjQ2MjM0.x.y",
+        ),
+    ),
+    Samples(
+        "jwt",
+        must_match=(
+            "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9"
+            + ".eyJzdWIiOiIxMjM0NTY3ODkwIn0"
+            + ".SflKxwRJSMeKKF2QT4fwpMeJf36POk6yJV",
+            "curl -H 'X-Auth: eyJhbGciOiJub25lIn0" + ".eyJzdWIiOiIxIn0" + ".'",
+        ),
+        must_not_match=(
+            "xxxxx.yyyyy.zzzzz",
+            "eyJ0eXAiOiJ4In0" + ".eyJzdWIiOiIxIn0" + ".c2ln",
+            "eyJub3QganNvbg.aaaa.bbbb",
+        ),
+    ),
+    Samples(
+        "url-credentials",
+        must_match=(
+            "postgres://app:" + "s3cr3tpw@db.internal:5432/app",
+            "redis://:" + "hunter22@cache:6379/0",
+            "git clone https://me:" + "p@ss@host/repo.git",
+            "amqp://guest:" + "guest@mq.example.com",
+            "mysql://root:" + "toor@127.0.0.1/app",
+        ),
+        must_not_match=(
+            "postgres://app:${PASS}@db/app",
+            "postgres://app:<password>@db/app",
+            "postgres://user:$PASS@db",
+            "http://user:pass@localhost:8080",
+            "mysql://root:***@db",
+            "https://user:{{ password }}@host",
+            "http://localhost:8080/users/me@example.com",
+            "ssh://git@github.com:22/o/r.git",
+            "https://host:443/@scope/pkg",
+            "amqp://guest:guest@localhost:5672/",
+            "psql postgresql://postgres:postgres@localhost:5432/app",
+            "mysql://root:root@127.0.0.1:3306/app",
+            "REDIS_URL=redis://:redis@cache:6379",
+        ),
+    ),
+    Samples(
+        "url-credentials",
+        must_match=(
+            "git clone https://4JuxiMH3JZwaEaCQtjhV" + "cyNTrlqm5gKONJ0v10BC@github.com/o/r.git",
+            "pip install --index-url https://LWm7UxomaIMJ" + "0DjK0tXI@pypi.fury.io/acme/ x",
+            "git clone https://4JuxiMH3JZwaEaCQtjhV" + "cyNTrlqm5gKONJ0v10BC:x-oauth-basic@github.com/o/r.git",
+        ),
+        must_not_match=(
+            "SENTRY_DSN=https://5f4dcc3b5aa765d61d8327deb882cf99@o123456.ingest.sentry.io/42",
+            "ssh://deploy-user-production@bastion.example.com",
+            "https://github.com/@scope",
+        ),
+    ),
+    Samples(
+        "authorization-header",
+        must_match=(
+            "curl -H 'Authorization: Bearer " + "abc123def456ghi789' https://api.example.com",
+            "Authorization: Basic " + "dXNlcjpwYXNz",
+            '{"Authorization": "token ' + '0123456789abcdef"}',
+            "Authorization: GenieKey " + "06e8edaa-f695-432d-8508-df4eeb36b01c",
+            "Authorization: PVEAPIToken=root@pam!mon=" + "06e8edaa-f695-432d-8508-df4eeb36b01c",
+            "Authorization: sso-key " + "RYkNPNnZk2ye_rbmAOtTUCpy:3fHVVlOn9HDhpKbI7kLtVo",
+            "Authorization: AWS4-HMAC-SHA256 Credential=x/y, SignedHeaders=host, Signature=" + _HEX40,
+        ),
+        must_not_match=(
+            'curl -H "Authorization: Bearer $TOKEN" localhost',
+            "Authorization: Bearer <token>",
+            "Authorization: Bearer token",
+            "bearer authentication is required",
+            "Authorization: Bearer ***",
+            "Authorization: ApiKey ${ES_KEY}",
+            "Authorization: see the section on tokens",
+        ),
+    ),
+    Samples(
+        "cookie",
+        must_match=(
+            "Cookie: theme=dark; sessionid=" + "k9JxQ27sLm4Zt8WcB1k9JxQ27s",
+            "Set-Cookie: connect.sid=s%3A" + "k9JxQ27sLm4Zt8WcB1.abcDEF012345; Path=/; HttpOnly",
+        ),
+        must_not_match=("Cookie: theme=dark; lang=en-US", "Cookie: session=$SESSION", "cookie: true"),
+    ),
+    Samples(
+        "cookie",
+        must_match=("curl -b 'session=" + "k9JxQ27sLm4Zt8WcB1k9JxQ27s' https://x",),
+        must_not_match=("curl -b cookies.txt -c cookies.txt http://localhost/login", "curl -b lang=en https://x"),
+    ),
+    Samples(
+        "password",
+        must_match=(
+            "password=" + "hunter2",
+            'DB_PASSWORD: "' + 'correct horse battery"',
+            "mysql --password " + "s3cr3t99 -e 'select 1'",
+            "Server=db;Uid=sa;Pwd=" + "Str0ng!Pass;",
+            '{"db_pass": "' + 'Tr0ub4dor"}',
+            "REDISCLI_AUTH=" + "Hunter2222 redis-cli ping",
+            "keytool -list -storepass " + "Hunter2222",
+            "password=" + "CYXzvDbIibjs",
+            "pw: " + "hunter22",
+            "Passwort: " + "hunter22",
+        ),
+        must_not_match=(
+            "password=$PASS",
+            'print("PASS: should_skip_everything was included")',
+            "password=${PASS}",
+            "password: <password>",
+            "password=***",
+            "password=changeme1",
+            "docker login --password-stdin",
+            "ansible-vault view --password path/to/file",
+            "API_PASSWORD=\nNODE_ENV=production4you",
+            "password: string",
+            "POSTGRES_PASSWORD=postgres",
+            "PASSWORD_FILE=/run/secrets/db1",
+            "password: process.env.DB_PASSWORD",
+            'docker run -v "$PWD":/workspace1 image',
+            "the password rotates2 weekly",
+            "password: required",
+            "password=string",
+            '{"type": "password", "label": "Password"}',
+            "render_pass=shadow",
+            "PWD=src make",
+            "OLDPWD=build make",
+            "compass=north",
+            "bypass=firewall",
+            "Password: monkey see",
+            "sed -i 's/password=.*/password=REDACTED/' app.yaml",
+            "grep -E 'password=[^ ]+' config.ini",
+            "openssl enc -aes-256-cbc -pass pass:$PW -in a -out b",
+        ),
+        must_redact=(
+            "DB_PASSWORD=letmein",
+            "mysql --password letmein",
+            '{"db_password": "letmein"}',
+            "psql 'host=x password=letmein'",
+            "DB_PASS=sesame",
+            "dbpass=monkey",
+            "DB_PWD=monkey make",
+            "POSTGRES_PASSWORD: monkey",
+            "redis-cli --pass monkey ping",
+        ),
+    ),
+    Samples(
+        "key",
+        must_match=(
+            'API_KEY: "' + 'a8f5f167f44f4964"',
+            "api_key=" + "deadbeefdeadbeef",
+            'acmeKey: "' + 'k9JxQ27sLm4Zt8Wc"',
+            "deploy --token " + "abc123def456",
+            "aws configure set aws_session_token FwoG" + "ZXIvYXdzEBYaDK1234567890abcdefghij/+=",
+            "npm config set //registry.example.com/:_authToken " + "abc123def456",
+            "client_secret=" + "7Fjfp0ZBr1KtDRbnfVdmIw",
+            "secretKey := '" + "k3yb0ardc4t'",
+            "export LOGDNA_KEY=" + "0b4c2939433dbf01a5e2bf0f552bd46d; make",
+            "env DUO_SKEY=" + "bxpUrieoBmvPyUHweat1eRHs2n6qcoBmihga9mct make",
+            "stripe_key: " + "k9JxQ27sLm4Zt8WcB1k9",
+            "MJ_APIKEY_PRIVATE=" + "7bd064062743db3fb264607abbe3f7eb make",
+            "AZURE_DEVOPS_EXT_PAT=" + "w7bhm55491hslrgkb91cj0frnjr90ov4bgnzs5ltxjkdj2vrdss8 x",
+            "-H 'x-honeycomb-team: " + "pHIOcrmNMpfS01eIZGj5tb'",
+            "curl -H 'X-Auth: " + "pHIOcrmNMpfS01eIZGj5tb' x",
+            "MAILER_API_KEY_EU_WEST=" + "k9JxQ27sLm4Zt8WcB1k9",
+            "api_keys: ['" + "k9JxQ27sLm4Zt8WcB1k9']",
+            'client.setApiKey("' + 'k9JxQ27sLm4Zt8WcB1k9")',
+            'acme_api_key            = "' + 'k9JxQ27sLm4Zt8WcB1k9"',
+            '{"stripe": {"key": "' + 'k9JxQ27sLm4Zt8WcB1k9"}}',
+            "[acme]\nkey=" + "0b4c2939433dbf01a5e2bf0f552bd46d",
+            "GET /v1?key=" + "0b4c2939433dbf01a5e2bf0f552bd46d&q=1",
+            "AccountKey=" + "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq==",
+        ),
+        must_not_match=(
+            "API_KEY=$API_KEY",
+            "API_KEY=\nNODE_ENV=production4you",
+            'sortKey: "createdAt2024AndName"',
+            'primaryKey: "order_id"',
+            'gh auth login --with-token < "$FILE"',
+            "max_tokens=200000",
+            "secretName: my-app-tls-2024",
+            "docker build --secret id=npmrc1,src=.npmrc .",
+            "token: ${{ secrets.GITHUB_TOKEN }}",
+            "--token <your-token>",
+            "--private-key ~/.ssh/id_ed25519",
+            "tokenizer: bert-base-uncased-v2",
+            "api_key=example-key-123456",
+            "signing-key: release-2024.asc",
+            "set token lifetime2h in the config",
+            "secret: the words of a sentence",
+            "ANTHROPIC_API_KEY=sk-ant-...",
+            "GITHUB_TOKEN=ghp_************************************",
+            "sed -i 's/^API_KEY=.*/API_KEY=/' .env",
+            'publicKey: "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE5c1"',
+            'cacheKey: "9f86d081884c7d659a2feaa0c55ad015"',
+            ': "${API_KEY:?API_KEY must be set}"',
+            "const token = req.headers.authorization?.split(' ')[1]",
+            "kubectl annotate pod x checksum/secret=" + (_HEX40 * 2)[:64],
+            "xcrun altool --apiKey A1B2C3D4E5 --apiIssuer 69a6de70-03db-47e3-e053-5b8c7c11a4d1",
+            "service-key: svc-2024-a1",
+            '{"object": {"key": "k9JxQ27sLm4Zt8WcB1k9"}}',
+            "acme:\n  key: " + _HEX40,
+            "Cache restored from key: Linux-node-" + _HEX40,
+            "api_key_hash: 0b4c2939433dbf01a5e2bf0f552bd46d",
+            "TOKEN_ID=k9JxQ27sLm4Zt8WcB1k9",
+            "private_key: Ed25519PrivateKey | Ed448PrivateKey",
+            "isinstance(private_key, rsa.RSAPrivateKey)",
+            "JWT_SECRET=super-secret-jwt-token-with-at-least-32-characters-long",
+        ),
+        must_redact=('secret = "correct horse battery staple"', "jwt_secret: 'open sesame please'"),
+    ),
+    Samples(
+        "login",
+        must_match=(
+            "curl -u admin:" + "s3cr3tpw https://x.example",
+            "curl --user 'bob:" + "hunter22' x",
+            "curl -s -ume:" + "S3cretPw99 https://x.example",
+            "http -a me:" + "S3cretPw99 localhost",
+            "xh --auth=me:" + "S3cretPw99 localhost",
+            "curl -su me:" + "Hunter2222 x",
+            "curl --proxy-user p:" + "Hunter2222 x",
+            "curl -u 'me:" + "Hunter 2222 foo' x",
+        ),
+        must_not_match=(
+            "podman run -u 100000:100000 x",
+            "run --user node:node x",
+            "docker exec -u app:staff x",
+            "curl -u me:$PASS x",
+            "-u $(id -u):$(id -g)",
+            "rsync -a build1:/srv/Data2024x web1:/srv",
+            "rsync -a host:Data2024x .",
+            "sort -uk1:Field22x",
+            "docker run -u 'app: the Group2 of all' x",
+            "curl x; docker run -u app:staff x",
+            "ls -lau a:Field22x",
+            "pip install -U git+ssh:Field22x",
+        ),
+        must_redact=(
+            "curl -u me:letmein https://x.example",
+            "http -a me:sesame localhost",
+            "curl -X POST \\\n  -u me:monkey x",
+            "curl 'https://x?a=1&b=2' -u me:monkey",
+            'curl -d "a;b" -u me:monkey x',
+            "curl -sSLu me:monkey x",
+            "curl -U p:monkey x",
+        ),
+    ),
+    Samples(
+        "login",
+        must_match=(
+            "curl -u 0b4c2939433dbf01a5e2bf0f552bd46d" + ":x https://api.example.com",
+            "curl -s --user 'k9JxQ27sLm4Zt8WcB1k9" + ":' https://api.example.com",
+        ),
+        must_not_match=(
+            "curl -u deployment-service-user:$PASS https://x",
+            "curl x; docker run -u 0b4c2939433dbf01a5e2bf0f552bd46d:0 y",
+        ),
+    ),
+    Samples(
+        "password",
+        must_match=(
+            "mysql -uroot -p" + "S3cretPass99 db",
+            "mysqldump -h db -u root -p'" + "S3cret Pass99' app > a.sql",
+            "7z x -p" + "Hunter2222 a.7z",
+            "mysql -u root \\\n  -p" + "Hunter2222 appdb",
+            "mysql -u root\\\r\n\t-p" + "Hunter2222 appdb",
+        ),
+        must_not_match=(
+            "mysql -u root -p app_test2024",
+            "mysql -u root\ncp -pHunter2222 x",
+            "mysql -uroot -p$MYSQL_PASSWORD db",
+            'mysql -uroot -p"${PW}" db',
+            "mysql -uroot -proot app_test",
+            "docker run --name mysql -p3306:3306 mysql:8",
+        ),
+        must_redact=("mysql -uroot -pletmein db", "mysql -e 'select 1; select 2' -pletmein db"),
+    ),
+    Samples(
+        "password",
+        must_match=(
+            "sshpass -p " + "Hunter2222 ssh me@host",
+            "sshpass -p" + "Hunter2222 ssh me@host",
+            "docker login -u me -p " + "MyS3cretPw99 registry.example.com",
+            "mongosh -u admin -p '" + "Hunter2222' db",
+            "sshpass \\\n -p " + "Hunter2222 ssh x",
+            "docker login -u me \\\n -p " + "Hunter2222 reg",
+            "docker --config x login -u me -p " + "Hunter2222",
+            "twine upload -u me -p " + "Hunter2222 dist/*",
+        ),
+        must_not_match=(
+            'sshpass -p "$PASS" ssh me@host',
+            "sshpass -e ssh me@host -p 2222",
+            'docker login -u me -p "$(cat ~/.token)"',
+            "docker login; docker run -p 8080:80 nginx",
+            "mongod -p 27017",
+            "docker --debug run --name login1 -p 127.0.0.1:80:80 nginx",
+            "docker run --name mongo -p 27017:27017 mongo",
+        ),
+        must_redact=(
+            "docker login -u me -p letmein",
+            "sshpass -p letmein ssh x",
+            "sshpass -p 12345 ssh x",
+            "sshpass -p \\\n 12345 ssh x",
+        ),
+    ),
+    Samples(
+        "password",
+        must_match=("redis-cli -a " + "MyS3cretPw99 ping", "redis-cli -h x \\\n -a " + "Hunter2222"),
+        must_not_match=("redis-cli -a $REDIS_PASSWORD ping", "redis-cli -h cache info"),
+        must_redact=("redis-cli -h cache -a letmein ping",),
+    ),
+    Samples(
+        "password",
+        must_match=(
+            "ldapsearch -x -D cn=admin -w " + "Hunter2222 uid=me",
+            "sqlcmd -S db -U sa -P '" + "Str0ng!Pass' -Q 'select 1'",
+            "sqlcmd -U sa -P" + "Hunter2222! -Q x",
+        ),
+        must_not_match=("ldapsearch -x -W -D cn=admin", "unzip -P $PW a.zip", "zip -r a.zip dir"),
+        must_redact=("unzip -P sesame a.zip",),
+    ),
+    Samples(
+        "password",
+        must_match=("mysqladmin -u root password " + "Hunter2222", "openssl enc -d -pass 'pass:" + "Hunter2222' -in a"),
+        must_not_match=(
+            "mysqladmin -u root password $PW",
+            "openssl rsa -passin pass:$PW",
+            "openssl rsa -passin env:PW",
+        ),
+        must_redact=("openssl rsa -in a.pem -passin pass:monkey", "mysqladmin -u root password monkey"),
+    ),
+    Samples(
+        "password",
+        must_match=(
+            "echo 'root:" + "azGGn00j41' | sudo chpasswd",
+            "echo " + "xDNRkiRnis9! | sudo -S apt update",
+        ),
+        must_not_match=("echo $PW | sudo -S apt update", 'echo "root:$PW" | chpasswd'),
+        must_redact=("echo root:monkey | chpasswd",),
+    ),
+    Samples(
+        "password",
+        must_match=("net user bob " + "QlVe4Fm39! /add", "smbclient //srv/share -U user%" + "jKkNGEHWab9"),
+        must_not_match=('smbclient -U "user%$PASS" //srv/share', "net user bob /delete", "net user bob *"),
+        must_redact=("smbclient //srv/share -U me%monkey",),
+    ),
+    Samples(
+        "password",
+        must_match=("gh secret set FOO --body " + "ivDTC3A0yaonMabbVbVLXJvxM2mYfHfQ",),
+        must_not_match=("gh secret set FOO < token.txt", 'gh secret set FOO --body "$FOO"'),
+        must_redact=("gh secret set FOO --body monkey",),
+    ),
+    Samples(
+        "password",
+        must_match=('ConvertTo-SecureString "' + 'CRtYsjnfdkMD" -AsPlainText -Force',),
+        must_not_match=("ConvertTo-SecureString $pw -AsPlainText -Force",),
+        must_redact=('ConvertTo-SecureString "monkey" -AsPlainText',),
+    ),
+    Samples(
+        "password",
+        must_match=(
+            "security unlock-keychain -p " + "Hunter2222 build.keychain",
+            "xfreerdp /u:me /p:" + "Hunter2222 /v:host",
+            "ipmitool -H bmc -U root -P " + "Hunter2222 power on",
+        ),
+        must_not_match=(
+            'security unlock-keychain -p "$PW" build.keychain',
+            "security find-generic-password -s app -w",
+            "signtool sign /f cert.pfx /p %CERT_PW% app.exe",
+        ),
+        must_redact=("lftp -u me,monkey sftp://host",),
+    ),
+    Samples(
+        "password",
+        must_match=("machine api.heroku.com login me@x.io password " + "264f145e-baa8-4ae5-bb3d-b123c8812df1",),
+        must_not_match=('echo "machine x login y password $PW" > ~/.netrc', "machine learning login page"),
+        must_redact=("machine github.com login me password monkey",),
+    ),
+    Samples(
+        "password",
+        must_match=(
+            "<password>" + "hfLkqP9Mmhob</password>",
+            "<ClearTextPassword>" + "hfLkqP9Mmhob9</ClearTextPassword>",
+        ),
+        must_not_match=("<password>${db.password}</password>", "<Token></Token>", "<secret>{{ secret }}</secret>"),
+        must_redact=("<password>monkey</password>",),
+    ),
+    Samples(
+        "password",
+        must_match=('<add key="ApiKey" value="' + 'c9m3qdQr2HuUggJFQWoNUFJxbghJN1sn" />',),
+        must_not_match=('<add key="ApiKey" value="%API_KEY%" />', '<input name="token" value="" />'),
+        must_redact=('<add key="Password" value="monkey" />',),
+    ),
+    Samples(
+        "password",
+        must_match=("define('DB_PASSWORD', '" + "zwRQ9htGX9YfVn');",),
+        must_not_match=("define('DB_PASSWORD', 'password_here');", "define('SECRET_KEY', getenv('KEY'));"),
+    ),
+    Samples(
+        "password",
+        must_match=(
+            "CREATE USER me IDENTIFIED WITH sha2 BY '" + "Hunter2222'",
+            "create role app with password '" + "Hunter2222'",
+        ),
+        must_not_match=(
+            "CREATE USER me IDENTIFIED BY '$PW'",
+            "alter role app with password 'postgres'",
+        ),
+        must_redact=("mysql -e \"ALTER USER me IDENTIFIED BY 'monkey'\"",),
+    ),
+    Samples(
+        "password",
+        must_match=("htpasswd -b users.db bob " + "Hunter2222", "htpasswd -bc /etc/nginx/pw bob " + "s3cr3tpw"),
+        must_not_match=("htpasswd -b users.db bob $PW", "htpasswd -c users.db bob"),
+        must_redact=("htpasswd -b .htpasswd me monkey", "htpasswd -nbB me monkey"),
+    ),
+    Samples(
+        "password",
+        must_match=("the password is " + "hunter22", "set the admin password to '" + "Tr0ub4dor' please"),
+        must_not_match=(
+            "the password is required",
+            "the password is stored in vault2",
+            "change the password to something longer",
+            "password is 8 characters",
+            "the password is $ADMIN_PASSWORD",
+            "the password is in 1password-cli.txt",
+            "the password is sha256 hashed",
+        ),
+    ),
+    Samples(
+        "password",
+        must_match=("Use password " + "72DxVJiaXVNC for the staging admin", "log in with password " + "Hunter2222"),
+        must_not_match=(
+            "the password rotates2 weekly",
+            "use password v2024 hashing",
+            "the password bcrypt12 cost",
+            "use the password from 1Password",
+        ),
+    ),
+    Samples(
+        "password",
+        must_match=("use " + "hunter22 as the password",),
+        must_not_match=("use $PW as the password", "treat utf8 as the password encoding", "keep it as the password"),
+    ),
+    Samples(
+        "password",
+        must_match=("login with admin / " + "hunter22",),
+        must_not_match=("the default login is admin/admin123", "login is at https://x.example/login2"),
+    ),
+    Samples(
+        "key",
+        must_match=(
+            "my api key is " + "ivDTC3A0yaonMabbVbVLXJvxM2mYfHfQ",
+            "the token is " + "ivDTC3A0yaonMabbVbVLXJvxM2mYfHfQ.",
+            "set ACME_API_KEY to " + "7bd064062743db3fb264607abbe3f7eb and rerun",
+            "[acme] using acme key " + "7bd064062743db3fb264607abbe3f7eb",
+        ),
+        must_not_match=(
+            "the token is passed in the Authorization header",
+            "the secret is rotated every 90d by rotate-keys.yml",
+            "api key is read from $API_KEY",
+            "kubectl create token build-bot --duration=1h",
+            "the cache key is 9f86d081884c7d659a2feaa0c55ad015",
+            "the key is 9f86d081884c7d659a2feaa0c55ad015",
+            "gpg: using EDDSA key 9FCEB02D0AE598E95DC970B74767F19372D61AF8",
+            "vault kv get secret production/api/v2/database-credentials",
+        ),
+    ),
+    Samples(
+        "key",
+        must_match=(
+            "aws ssm put-parameter --name /x/acme-token --type SecureString --value "
+            + "7bd064062743db3fb264607abbe3f7eb",
+            "aws secretsmanager create-secret --name x --secret-string '" + "k9JxQ27sLm4Zt8WcB1k9'",
+        ),
+        must_not_match=(
+            "aws ssm put-parameter --name /x/commit --value 9fceb02d0ae598e95dc970b74767f19372d61af8",
+            'aws secretsmanager create-secret --name x --secret-string "$TOKEN"',
+            "curl --data @token.json https://x",
+        ),
+    ),
+    Samples(
+        "key",
+        must_match=(
+            "echo " + "7bd064062743db3fb264607abbe3f7eb | acme secrets set ACME_TOKEN",
+            "echo '" + "k9JxQ27sLm4Zt8WcB1k9' | docker login -u me --password-stdin",
+        ),
+        must_not_match=(
+            "echo $TOKEN_OF_THE_REGISTRY | docker login --password-stdin",
+            "echo 9fceb02d0ae598e95dc970b74767f19372d61af8 | cut -c1-7 | tee key",
+            "echo /etc/ssl/private/acme.key.2024.pem | xargs ssh-keygen -lf",
+        ),
+    ),
+    Samples(
+        "bare-hex",
+        must_match=(_HEX40, "5f4dcc3b5aa765d61d8327deb882cf99", (_HEX40 * 2)[:64].upper()),
+        must_not_match=("git checkout " + _HEX40, "sha256:" + (_HEX40 * 2)[:64], _HEX40[:12], "0x" + _HEX40),
+    ),
+    Samples(
+        "high-entropy",
+        must_match=(
+            "x8Kd0LpQz7VbN3mRtY6wHs2JcF9gAeUi",
+            "Zm9vYmFyYmF6cXV4MTIzNDU2Nzg5MGFiY2RlZg==",
+            "q7w3k9z1m4x8c2v6b5n0p3l7",
+        ),
+        must_not_match=(
+            "sha512-" + "z4PhNX7vuL3xVChQ1m2AB9Yg5AULVxXcg/SpIdNs6c5H0NE8XYXysP+DGNKHfuwvY7kxvUdBeoGlODJ6+SfaPg==",
+            "550e8400-e29b-41d4-a716-446655440000",
+            "src/components/LoginForm/index2",
+            "my-service-7d4b9c6f5d-x2x9z",
+            "ami-0abcdef1234567890",
+            "parseUtf8StringToBase64Encoded",
+            "us-central1-docker-pkg-dev-project1",
+        ),
+    ),
+)
+"""In the order of the rules."""
+SAMPLED = tuple(zip(RULES, SAMPLES, strict=True))
