@@ -475,59 +475,6 @@ SHAPES: tuple[tuple[str, str, str], ...] = (
     ("jenkins-token", "11", r"(?<![A-Za-z0-9])11[0-9a-f]{32}(?![A-Za-z0-9])"),
 )
 
-# Prefixes that are also the beginning of ordinary names: what follows must have digits, small and capital letters, and
-# nothing of a word may stand before.
-AMBIGUOUS_PREFIXES = frozenset(
-    (
-        *("cio", "key", "ak-", "as-", "fw_", "re_", "sk", "PK", "AK", "SK", "BSA", "pa-", "md-", "b_", "ak_", "uak_"),
-        *("live_", "test_", "sandbox_", "sk_", "local-", "mb_", "ess_", "YCA", "YCM", "YCN", "secret-", "console-"),
-        *(
-            "AKID",
-            "GOOG",
-            "SCW",
-            "pat_",
-            "sat_",
-            "lk-",
-            "lk_",
-            "api-",
-            "cli-",
-            "K10",
-            "st.",
-            "pat.",
-            "sat.",
-            "ws-",
-            "retool_",
-        ),
-        *(
-            "A3T",
-            "EAAA",
-            "fnA",
-            "fnE",
-            "AQE",
-            "secret_",
-            "packagist_",
-            "perm-",
-            "perm:",
-            "fk-",
-            "ls-",
-            "sc_",
-            "ext_",
-            "STS.",
-            "K00",
-        ),
-        *("tk_", "oauth:", "api_", "private_", "apikey_", "rca_", "dub_", "tid_", "hbp_", "hbt_", "sess-"),
-    )
-)
-# Of these, the ones whose tokens have capital letters only, and the ones whose tokens may have small letters only.
-UPPERCASE_PREFIXES = frozenset(("A3T", "PK", "AK", "SCW", "GOOG"))
-LOWERCASE_PREFIXES = frozenset(
-    (
-        *("api-", "cli-", "K10", "ws-", "md-", "SK", "live_", "test_", "sk_", "packagist_", "st.", "tk_", "oauth:"),
-        *("secret_", "apikey_", "sess-"),
-    )
-)
-# Kinds whose characters are those of file names: their tokens have digits, small and capital letters.
-STRICT_KINDS = frozenset(("litellm-key",))
 # What has the shape of an unknown vendor's token, but is a public id: of Stripe, OpenAI, Vercel; or a digest.
 PUBLIC_PREFIXES = frozenset(
     (
@@ -537,5 +484,3 @@ PUBLIC_PREFIXES = frozenset(
         *("chunk", "index", "main", "vendor", "app", "assets", "build", "cache", "hash", "id", "uid", "ref", "etag"),
     )
 )
-# Marks of shapes that many texts have.
-COMMON_MARKS = frozenset(("s.", "-", ":", ".", "_", "|", "/", "00", "11", "pat", "-us", "_P", "pk_", "jsn", "k."))

@@ -10,21 +10,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from nudge.security.formats import (
-    ALNUM,
-    AMBIGUOUS_PREFIXES,
-    ANY,
-    BASE64,
-    COMMON_MARKS,
-    DIGITS,
-    FORMATS,
-    LOWERCASE_PREFIXES,
-    PUBLIC_PREFIXES,
-    SHAPES,
-    STRICT_KINDS,
-    UPPERCASE_PREFIXES,
-    WORD,
-)
+from nudge.security.formats import ALNUM, ANY, BASE64, DIGITS, FORMATS, PUBLIC_PREFIXES, SHAPES, WORD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,6 +43,30 @@ _ESCAPES = (
     *("%0A", "%20", "%22", "%26", "%27", "%2C", "%3A", "%3D", "%7C", "%0a", "%2c", "%3a", "%3d", "%7c"),
 )
 _BETWEEN_WORDS = "\"'`<>()[]{}"
+# Prefixes that are also the beginning of ordinary names: what follows must have digits, small and capital letters, and
+# nothing of a word may stand before.
+_AMBIGUOUS_PREFIXES = frozenset(
+    (
+        *("cio", "key", "ak-", "as-", "fw_", "re_", "sk", "PK", "AK", "SK", "BSA", "pa-", "md-", "b_", "ak_", "uak_"),
+        *("live_", "test_", "sandbox_", "sk_", "local-", "mb_", "ess_", "YCA", "YCM", "YCN", "secret-", "console-"),
+        *("AKID", "GOOG", "SCW", "pat_", "sat_", "lk-", "lk_", "api-", "cli-", "K10", "st.", "pat.", "sat.", "ws-"),
+        *("retool_", "A3T", "EAAA", "fnA", "fnE", "AQE", "secret_", "packagist_", "perm-", "perm:", "fk-", "ls-"),
+        *("sc_", "ext_", "STS.", "K00", "tk_", "oauth:", "api_", "private_", "apikey_", "rca_", "dub_", "tid_"),
+        *("hbp_", "hbt_", "sess-"),
+    )
+)
+# Of these, the ones whose tokens have capital letters only, and the ones whose tokens may have small letters only.
+_UPPERCASE_PREFIXES = frozenset(("A3T", "PK", "AK", "SCW", "GOOG"))
+_LOWERCASE_PREFIXES = frozenset(
+    (
+        *("api-", "cli-", "K10", "ws-", "md-", "SK", "live_", "test_", "sk_", "packagist_", "st.", "tk_", "oauth:"),
+        *("secret_", "apikey_", "sess-"),
+    )
+)
+# Kinds whose characters are those of file names: their tokens have digits, small and capital letters.
+_STRICT_KINDS = frozenset(("litellm-key",))
+# Marks of shapes that many texts have.
+_COMMON_MARKS = frozenset(("s.", "-", ":", ".", "_", "|", "/", "00", "11", "pat", "-us", "_P", "pk_", "jsn", "k."))
 _SHORTEST_TOKEN = 14  # characters of a token with its prefix
 _SHORTEST_UNKNOWN = 30  # random characters after the prefix of a vendor who is not in the table
 _LONG_BODY = 64  # characters after a prefix
@@ -159,7 +169,7 @@ def _find_formats(text: str) -> Iterator[tuple[int, int, str]]:
             continue
         for kind, prefix, characters, fewest, most in by_start.get(text[at : at + 2], ()):
             if text.startswith(prefix, at):
-                strict = kind in STRICT_KINDS
+                strict = kind in _STRICT_KINDS
                 stop, is_token = _measure(text, at, prefix, characters, fewest, most, strict=strict)
                 end = max(end, stop)
                 if is_token:
@@ -240,7 +250,7 @@ def _find_shapes(text: str) -> Iterator[tuple[int, int, str]]:
     for kind, mark, pattern in SHAPES:
         if mark not in text:
             continue
-        if mark in COMMON_MARKS:
+        if mark in _COMMON_MARKS:
             # A colon or a dash is in every text: look first for a run of characters that only generators make.
             if has_long_run is None:
                 has_long_run = _has_long_run(text)
@@ -272,7 +282,7 @@ def _measure(
 ) -> tuple[int, bool]:
     """Return where to look on, and whether a token of this format stands from `at` to there."""
     before = text[at - 1 : at]
-    ambiguous = strict or prefix in AMBIGUOUS_PREFIXES
+    ambiguous = strict or prefix in _AMBIGUOUS_PREFIXES
     if before.isalnum() or (ambiguous and before in ("_", "-", ".", "/")):
         return at, False
     start = at + len(prefix)
@@ -305,9 +315,9 @@ def _is_generated(body: str, prefix: str) -> bool:
         return False
     if not any(map(body.count, DIGITS)):
         return _has_scattered_capitals(body)
-    if prefix in UPPERCASE_PREFIXES:
+    if prefix in _UPPERCASE_PREFIXES:
         return body.upper() == body
-    return prefix in LOWERCASE_PREFIXES or (body != body.lower() and body != body.upper())
+    return prefix in _LOWERCASE_PREFIXES or (body != body.lower() and body != body.upper())
 
 
 def _is_mixture(body: str) -> bool:
