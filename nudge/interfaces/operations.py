@@ -11,6 +11,7 @@ _MODULES = (
     "nudge.hints.transfer_ops",
     "nudge.history.ops",
     "nudge.notes.ops",
+    "nudge.notes.link_ops",
     "nudge.notes.explain_ops",
     "nudge.notes.assemble_ops",
     "nudge.notes.upkeep_ops",

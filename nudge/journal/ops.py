@@ -39,10 +39,11 @@ from nudge.journal.models import (
 )
 from nudge.journal.store import AttemptFilter
 from nudge.notes import namespaces
+from nudge.notes.draft_ops import Origin
 from nudge.notes.fields import GLOBAL, Draft, parse_time, rfc3339
 from nudge.notes.models import StoreMemory
 from nudge.notes.note import Lifetimes
-from nudge.notes.ops import Origin, fitting, lifetimes_of, refuse_hidden
+from nudge.notes.ops import fitting, lifetimes_of, refuse_hidden
 from nudge.security.secrets import find_secret
 from nudge.telling import start_rows
 

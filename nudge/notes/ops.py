@@ -1,50 +1,33 @@
-"""The use cases of notes: storing, finding, changing and linking them."""
+"""The operations of notes: storing, changing and finding them."""
 
 from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import Any
 
-from nudge.clients.registry import note_source
 from nudge.core import limits, strict_json
 from nudge.core.app import App
-from nudge.core.call import Call, agent_session, parse_params
-from nudge.core.errors import Invalid, NotFound, SecretRejected
-from nudge.core.note_files import FILES, changed_files, given_files, relative_to, with_files
+from nudge.core.call import Call, parse_params
+from nudge.core.errors import Invalid, NotFound
+from nudge.core.note_files import FILES, given_files
 from nudge.core.operation import operation
-from nudge.core.repos import is_absolute, read_repo
 from nudge.core.visibility import Visibility, visible_to
-from nudge.history import queries
 from nudge.notes import archive, namespaces, ranking
 from nudge.notes import store as notes
-from nudge.notes.fields import (
-    GLOBAL,
-    PASSING_KINDS,
-    Draft,
-    check_kind,
-    check_relation,
-    parse_changes,
-    parse_draft,
-    parse_time,
-)
+from nudge.notes.draft_ops import Origin, checked, refuse_secrets, top_for
+from nudge.notes.fields import Draft, check_kind, parse_changes, parse_time
 from nudge.notes.models import (
     Bulk,
     BulkResult,
-    DeleteLink,
-    DeleteLinkResult,
     DeleteMemoryResult,
     Filters,
-    GetLinksResult,
     GetMemory,
     GetMemoryResult,
-    Link,
-    LinkResult,
     ListMemories,
     ListMemoriesResult,
     MemoryResult,
@@ -52,8 +35,6 @@ from nudge.notes.models import (
     PromoteResult,
     Recall,
     RecallResult,
-    Resolve,
-    ResolveResult,
     SearchMemories,
     SearchMemoriesResult,
     StoreMemory,
@@ -61,17 +42,15 @@ from nudge.notes.models import (
     UpdateMemory,
     as_text,
 )
-from nudge.notes.note import Lifetimes, Note, find_secret_in
+from nudge.notes.note import Lifetimes, Note
 from nudge.notes.retrieval import Words, count_segments, is_small, merge_new_segments, merge_segments
 from nudge.notes.store import NoteFilter
 from nudge.storage.database import Database
 
-_CHECKED_AT_ONCE = 4 * limits.KIB  # characters searched for secrets on the event loop; more goes to a thread
 _COUNTED_AFTER = 1.0  # seconds after a recall: each commit empties the caches of the threads that read
 _MERGED_AFTER = 2.0  # seconds after a note was stored
 _NOTES_PER_MERGE = 4  # new notes that are stored alone, for one merge of their parts of the index
 _ACKNOWLEDGED = ("id", "tier", "namespace", "kind", "title", "expires_at")
-_SOURCES = {"cli": "cli", "hook": "hook", "http": "api"}
 
 
 # Writing
@@ -176,7 +155,7 @@ def _valid_drafts(
 async def update(app: App, params: UpdateMemory, call: Call) -> Any:
     now, lifetimes, visible = app.now(), lifetimes_of(app), visible_to(app, call)
     fields = params.model_dump(exclude={"id", "context"}, exclude_none=True)
-    changes = parse_changes(fields, now=now, top=_top_for(fields, call))
+    changes = parse_changes(fields, now=now, top=top_for(fields, call))
     if not changes:
 
         def read(connection: sqlite3.Connection) -> dict[str, Any]:
@@ -238,72 +217,6 @@ async def promote(app: App, params: OneMemory, call: Call) -> Any:
         return notes.promote(connection, params.id, app.now()).id
 
     return {"promoted": True, "id": await app.write_once(call, write)}
-
-
-@operation(
-    "nudge.memory_link",
-    tool="memory_link",
-    group="memories",
-    effect="write",
-    route="POST /api/v1/links",
-    result=LinkResult,
-    listed=False,
-    summary="Notes: link two of them.",
-)
-async def link(app: App, params: Link, call: Call) -> Any:
-    relation, visible = check_relation(params.relation), visible_to(app, call)
-
-    def write(connection: sqlite3.Connection) -> bool:
-        refuse_hidden(connection, visible, [params.source_id, params.target_id])
-        return notes.link(connection, params.source_id, params.target_id, relation, app.now())
-
-    return {"linked": True, "new": await app.write_once(call, write)}
-
-
-@operation(
-    "nudge.memory_delete_link",
-    tool="memory_delete_link",
-    group="memories",
-    effect="delete",
-    route="DELETE /api/v1/links",
-    result=DeleteLinkResult,
-    listed=False,
-    summary="Notes: delete a link between two of them.",
-)
-async def delete_link(app: App, params: DeleteLink, call: Call) -> Any:
-    relation = None if params.relation is None else check_relation(params.relation)
-    visible = visible_to(app, call)
-
-    def write(connection: sqlite3.Connection) -> int:
-        refuse_hidden(connection, visible, [params.source_id, params.target_id])
-        return notes.delete_links(connection, params.source_id, params.target_id, relation, app.now())
-
-    return {"deleted": await app.write_once(call, write)}
-
-
-@operation(
-    "nudge.memory_resolve",
-    tool="memory_resolve",
-    group="memories",
-    effect="write",
-    route="POST /api/v1/resolve",
-    result=ResolveResult,
-    listed=False,
-    summary="Notes: resolve a contradiction; the winner supersedes the loser, which gets the lowest priority.",
-)
-async def resolve_contradiction(app: App, params: Resolve, call: Call) -> Any:
-    """The winner supersedes the loser and is touched; the loser falls to priority 1 and confidence 0.1."""
-    winner, loser, lifetimes = params.winner_id, params.loser_id, lifetimes_of(app)
-    if winner == loser:
-        raise Invalid("must be another note than winner_id", field="loser_id")
-    visible = visible_to(app, call)
-
-    def write(connection: sqlite3.Connection) -> None:
-        refuse_hidden(connection, visible, [winner, loser])
-        notes.resolve(connection, winner, loser, app.now(), lifetimes)
-
-    await app.write_once(call, write)
-    return {"resolved": True, "winner_id": winner, "loser_id": loser}
 
 
 # Reading
@@ -468,26 +381,6 @@ async def get(app: App, params: GetMemory, call: Call) -> Any:
     return await app.read(read)
 
 
-@operation(
-    "nudge.memory_get_links",
-    tool="memory_get_links",
-    group="memories",
-    effect="read",
-    route="GET /api/v1/links/{id}",
-    result=GetLinksResult,
-    listed=False,
-    summary="Notes: the links of one.",
-)
-async def get_links(app: App, params: OneMemory, call: Call) -> Any:
-    now, visible = app.now(), visible_to(app, call)
-
-    def read(connection: sqlite3.Connection) -> dict[str, Any]:
-        shown_one(connection, visible, params.id, now)
-        return {"links": shown_links(connection, notes.links_of(connection, params.id), visible)}
-
-    return await app.read(read)
-
-
 def _within_budget(matches: Sequence[ranking.Match], budget: int | None) -> tuple[list[ranking.Match], int]:
     """The best matches that fit into so many tokens, at least one; a long one does not keep out a shorter one after
     it."""
@@ -569,72 +462,5 @@ def shown_links(
     return [link for link in links if hidden.isdisjoint((link["source_id"], link["target_id"]))]
 
 
-class Origin:
-    """Where notes come from: what stands in for the fields that the caller left out. An error does not suggest what is
-    not `visible`."""
-
-    def __init__(self, app: App, call: Call, visible: Visibility) -> None:
-        self._here, self._branch, self._call, self._visible = call.context.project, call.context.branch, call, visible
-        self._session = agent_session(app.clients, call)
-        self._now = app.now()
-
-    def draft(self, params: StoreMemory, now: float) -> Draft:
-        fields = params.model_dump(exclude={"context"}, exclude_none=True)
-        top = _top_for(fields, self._call)
-        return parse_draft(fields, now=now, namespace=self._here or GLOBAL, source=self._source(), top=top)
-
-    def complete(self, connection: sqlite3.Connection, draft: Draft) -> Draft:
-        """With its namespace in full, and client, session, prompt, repo and branch as far as they are known."""
-        namespace = namespaces.find(connection, draft.namespace, self._visible)
-        prompt = queries.latest_prompt(connection, self._session) if self._session else None
-        agent = {"client": self._call.client, "session": self._session, "prompt": prompt}
-        fields = {**agent, "repo": self._here, "branch": self._branch}
-        origin = {name: value for name, value in fields.items() if value}
-        return self._with_changed_files(connection, replace(draft, namespace=namespace, origin=origin))
-
-    def _with_changed_files(self, connection: sqlite3.Connection, draft: Draft) -> Draft:
-        """A new note for which no files were given is about those that its session changed shortly before, in the repo
-        where it is kept."""
-        is_asked = FILES in draft.defaulted and draft.kind not in PASSING_KINDS
-        if not is_asked or not self._session or notes.find_by_title(connection, draft.title, draft.namespace):
-            return draft
-        since = int(self._now) - limits.CHANGED_SECONDS
-        changed = queries.changed_files(connection, self._session, draft.namespace, since)
-        paths = [
-            path for path in (relative_to(file, clone or self._call.context.cwd) for file, clone in changed) if path
-        ]
-        files = changed_files(paths, f"{draft.title}\n{draft.content}")
-        return replace(draft, metadata=with_files(draft.metadata, files)) if files else draft
-
-    def _source(self) -> str:
-        return _SOURCES.get(self._call.interface) or note_source(self._call.client)
-
-
-def _top_for(fields: Mapping[str, Any], call: Call) -> str | None:
-    """The top of the caller's clone, or its directory outside of one, where the files of a note are given with their
-    whole paths."""
-    cwd = call.context.cwd
-    if cwd is None or not any(isinstance(path, str) and is_absolute(path) for path in fields.get(FILES, ())):
-        return None
-    return read_repo(cwd)[2] or cwd
-
-
 def lifetimes_of(app: App) -> Lifetimes:
     return Lifetimes.configured(app.lifetime.settings.memories)
-
-
-async def checked(app: App, drafts: Sequence[Draft]) -> Sequence[Draft]:
-    """The drafts, unless one holds a secret. Long texts are searched on a thread: 64 KiB take 50 ms."""
-    if app.lifetime.settings.secret_guard:
-        if sum(len(draft.content) for draft in drafts) <= _CHECKED_AT_ONCE:
-            refuse_secrets(drafts)
-        else:
-            await asyncio.to_thread(refuse_secrets, drafts)
-    return drafts
-
-
-def refuse_secrets(drafts: Iterable[Draft]) -> None:
-    for draft in drafts:
-        if (secret := find_secret_in(draft)) is not None:
-            field, kind = secret
-            raise SecretRejected(f"looks like a secret ({kind}); notes must not contain one", field=field, kind=kind)

@@ -25,11 +25,12 @@ from nudge.core.transfer_files import open_written, refuse_page
 from nudge.core.visibility import Visibility, visible_to
 from nudge.hints.transfer_ops import SourceFile, TargetFile, write_pieces
 from nudge.notes import namespaces, transfer
+from nudge.notes.draft_ops import refuse_secrets
 from nudge.notes.fields import GLOBAL, check_namespace, rfc3339
 from nudge.notes.foreign_notes import ForeignNotes
 from nudge.notes.models import Filters
 from nudge.notes.note import find_secret_in
-from nudge.notes.ops import lifetimes_of, note_filter, refuse_secrets, shown_links, shown_note
+from nudge.notes.ops import lifetimes_of, note_filter, shown_links, shown_note
 from nudge.notes.transfer import IncomingLink, IncomingNote, Merge
 from nudge.security.absolute_paths import normalize_path
 from nudge.storage import migrations

@@ -17,11 +17,12 @@ from nudge.core.visibility import visible_to
 from nudge.notes import archive
 from nudge.notes import namespaces as note_namespaces
 from nudge.notes import store as notes
+from nudge.notes.draft_ops import checked
 from nudge.notes.fields import KINDS, RELATIONS, TIERS, parse_draft
 from nudge.notes.models import Filters, Format, Limit, NoteId, Offset, OneMemory, Tier, as_text
 from nudge.notes.namespaces import find_hidden, find_named
 from nudge.notes.note import Note
-from nudge.notes.ops import checked, fitting, lifetimes_of, note_filter, refuse_hidden, shown_note
+from nudge.notes.ops import fitting, lifetimes_of, note_filter, refuse_hidden, shown_note
 from nudge.notes.retrieval import Words
 from nudge.storage.database import forget_answers
 
