@@ -14,7 +14,7 @@ from nudge.core import limits
 from nudge.core.errors import Invalid, NotFound
 from nudge.history.event import COLUMNS, observation, placeholders
 from nudge.history.observations import FILE_CHANGES, NOT_ACTIONS, SESSION_TYPES
-from nudge.history.sessions import intent_of, summary_of, without_hidden
+from nudge.history.summary import intent_of, summary_of, without_hidden
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ import pytest
 
 from nudge.history import git
 from nudge.history.causes import error_line
-from nudge.history.sessions import SessionRow, latest_sessions, summarize
+from nudge.history.sessions import SessionRow, latest_sessions
+from nudge.history.summary import summarize
 from nudge.history.work_tree import WorkTree
 from tests.unit.history.stored import NOW, edit, event, filled, prompt
 

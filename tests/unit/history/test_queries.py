@@ -10,8 +10,9 @@ import pytest
 
 from nudge.core import limits
 from nudge.core.errors import Invalid, NotFound
-from nudge.history import queries, sessions, store
+from nudge.history import queries, store
 from nudge.history.purge import Conditions, purge_observations
+from nudge.history.summary import summarize
 from nudge.storage.sqlite import match_texts
 from tests.unit.history.stored import NOW, edit, empty, event, filled, prompt, read, rows
 
@@ -208,7 +209,7 @@ def test_a_change_of_several_files_is_in_the_biography_of_each() -> None:
     }
     assert queries.file_history(connection, "/c.py", after=NOW)["sessions"] == []
     assert len(queries.file_history(connection, "/b.py", limit=1)["sessions"][0]["touches"]) == 1
-    assert sessions.summarize(connection, "s1")["files"] == ["/a.py", "/b.py", "/c.py"]
+    assert summarize(connection, "s1")["files"] == ["/a.py", "/b.py", "/c.py"]
     purge_observations(connection, Conditions(now=NOW, ids=[1]), NOW, match_texts)
     assert (
         queries.file_history(connection, "/c.py")["sessions"] == []
