@@ -13,7 +13,7 @@ from nudge.core.call import Call, InContext, ProjectName, Result, Text
 from nudge.core.operation import operation
 from nudge.core.visibility import visible_to
 from nudge.history import browse, projects
-from nudge.history.ops import After, Before
+from nudge.history.models import After, Before
 
 
 class Browse(InContext):

@@ -25,7 +25,8 @@ from nudge.hints.fields import copy_json
 from nudge.hints.model import Hint
 from nudge.hints.scope import Verdict
 from nudge.history import projects, queries
-from nudge.history.ops import Search, search_options
+from nudge.history.models import Search
+from nudge.history.ops import search_options
 from nudge.history.search import correct_query, explain_observations
 from nudge.learning import store as fact_store
 from nudge.learning.hints_ops import learned_here

@@ -32,7 +32,7 @@ NAMED = {
     **dict.fromkeys(("nudge.learning.observer", "nudge.telling.hook_answers"), OPS),
     "nudge.telling.offline": OPS,  # the operation `nudge.inject` without a server
     "nudge.hints.lifetime": OPS,  # it writes the change log and replays it
-    **dict.fromkeys(("nudge.journal.models", "nudge.notes.models"), OPS),
+    **dict.fromkeys(("nudge.history.models", "nudge.journal.models", "nudge.notes.models"), OPS),
     **dict.fromkeys(("nudge.history.transcripts", "nudge.notes.chat_import", "nudge.hints.freshness"), CLIENT_SIDE),
 }
 """Modules whose role their name does not say."""

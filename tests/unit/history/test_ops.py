@@ -18,6 +18,7 @@ from nudge.core.context import Context
 from nudge.core.errors import HandingOver, Invalid, NotFound, NudgeError, StorageFailed, Unavailable
 from nudge.core.visibility import VARIABLES
 from nudge.hints.lifetime import open_in_memory
+from nudge.history import models
 from nudge.history import ops as history
 from nudge.history import record_ops as recording
 from nudge.notes.models import Recall
@@ -27,18 +28,18 @@ from tests.unit.history.stored import event
 
 HERE = Call(context=Context(project="app"))
 OPERATIONS: dict[str, tuple[type[Params], Any]] = {
-    "search": (history.Search, history.search),
-    "get_observations": (history.GetObservations, history.get_observations),
-    "timeline": (history.Timeline, history.timeline),
-    "recent_context": (history.RecentContext, history.recent_context),
-    "session_trace": (history.SessionTrace, history.session_trace),
-    "file_history": (history.FileHistory, history.file_history),
-    "sessions": (history.Sessions, history.sessions),
+    "search": (models.Search, history.search),
+    "get_observations": (models.GetObservations, history.get_observations),
+    "timeline": (models.Timeline, history.timeline),
+    "recent_context": (models.RecentContext, history.recent_context),
+    "session_trace": (models.SessionTrace, history.session_trace),
+    "file_history": (models.FileHistory, history.file_history),
+    "sessions": (models.Sessions, history.sessions),
     "record": (recording.Record, recording.store_event),
-    "pin": (history.Pin, history.pin),
-    "purge": (history.PurgeParams, history.purge),
-    "backup": (history.Backup, history.backup),
-    "export_all": (history.ExportHistory, history.export_history),
+    "pin": (models.Pin, history.pin),
+    "purge": (models.PurgeParams, history.purge),
+    "backup": (models.Backup, history.backup),
+    "export_all": (models.ExportHistory, history.export_history),
 }
 
 
@@ -97,11 +98,11 @@ def test_what_is_an_error(
 @pytest.mark.parametrize(
     ("model", "params", "wrong", "meant"),
     [
-        (history.Timeline, {"id": 1}, "id", " (did you mean anchor?)"),
-        (history.FileHistory, {"path": "/a"}, "path", " (did you mean file_path?)"),
-        (history.SessionTrace, {"sesion_id": "s1"}, "sesion_id", " (did you mean session_id?)"),
-        (history.Search, {"query": "x", "type": "command"}, "type", " (did you mean obs_type?)"),
-        (history.Search, {"query": "x", "zebra": 1}, "zebra", ""),
+        (models.Timeline, {"id": 1}, "id", " (did you mean anchor?)"),
+        (models.FileHistory, {"path": "/a"}, "path", " (did you mean file_path?)"),
+        (models.SessionTrace, {"sesion_id": "s1"}, "sesion_id", " (did you mean session_id?)"),
+        (models.Search, {"query": "x", "type": "command"}, "type", " (did you mean obs_type?)"),
+        (models.Search, {"query": "x", "zebra": 1}, "zebra", ""),
         (Recall, {"query": "x"}, "query", " (did you mean context?)"),
     ],
 )
@@ -271,13 +272,13 @@ def test_a_limit_is_taken_for_the_nearest_allowed_one(
 
 def test_the_defaults_are_those_of_the_tools() -> None:
     """Twenty matches, five on each side, thirty recent ones, ten touches."""
-    assert (history.Search(query="a").limit, history.Search(query="a").offset, history.Search(query="a").order_by) == (
+    assert (models.Search(query="a").limit, models.Search(query="a").offset, models.Search(query="a").order_by) == (
         20,
         0,
         "relevance",
     )
-    assert (history.Timeline(anchor=1).before, history.Timeline(anchor=1).after) == (5, 5)
-    assert (history.RecentContext().limit, history.FileHistory(file_path="a").limit) == (30, 10)
+    assert (models.Timeline(anchor=1).before, models.Timeline(anchor=1).after) == (5, 5)
+    assert (models.RecentContext().limit, models.FileHistory(file_path="a").limit) == (30, 10)
 
 
 # Writing
