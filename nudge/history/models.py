@@ -9,7 +9,6 @@ from pydantic import AfterValidator, Field, WithJsonSchema
 from nudge.core import limits
 from nudge.core.call import UNLISTED, InContext, Params, Project, ProjectName, Result, Text, UnlistedContext
 
-"""In place of a session id: the last session of the caller's project that is not empty."""
 _LARGEST = 2**62  # larger than every id and time; SQLite's integers end soon after
 
 

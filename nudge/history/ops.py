@@ -42,6 +42,7 @@ from nudge.storage.database_files import backup_folder, damage_fix, new_backup, 
 from nudge.storage.sqlite import DatabaseDamaged, match_texts, scrub
 
 LAST = "last"
+"""In place of a session id: the last session of the caller's project that is not empty."""
 
 
 # Reading

@@ -17,6 +17,7 @@ _MODULES = (
     "nudge.notes.upkeep_ops",
     "nudge.notes.transfer_ops",
     "nudge.journal.ops",
+    "nudge.journal.reminder_ops",
     "nudge.history.record_ops",
     "nudge.learning.ops",
     "nudge.telling.ops",

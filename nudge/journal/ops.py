@@ -1,28 +1,24 @@
-"""The use cases of the journal: starting, updating, adopting, resolving and reading attempts, and check-ins."""
+"""The operations of the journal: starting, updating, adopting, resolving and reading attempts."""
 
 from __future__ import annotations
 
 import asyncio
 import sqlite3
-import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from nudge.core.app import App
-from nudge.core.call import ANONYMOUS, Call, NoParams, session_of
+from nudge.core.call import ANONYMOUS, Call, session_of
 from nudge.core.errors import Conflict, Invalid, NotFound, SecretRejected
 from nudge.core.operation import operation
 from nudge.core.visibility import Visibility, visible_to
-from nudge.history import queries
 from nudge.journal import store as journal
 from nudge.journal.attempts import Attempt, Resolution, parse_plan, parse_resolution, parse_update, plan_draft
 from nudge.journal.models import (
     ActiveAttemptResult,
     Calibrate,
     CalibrateResult,
-    CheckIn,
-    CheckInResult,
     GetOrphaned,
     GetOrphanedResult,
     InSession,
@@ -32,15 +28,13 @@ from nudge.journal.models import (
     ResolveAttemptResult,
     StartAttempt,
     StartAttemptResult,
-    StartSessionResult,
-    ToolCountResult,
     UpdateAttempt,
     UpdateAttemptResult,
 )
 from nudge.journal.store import AttemptFilter
 from nudge.notes import namespaces
 from nudge.notes.draft_ops import Origin
-from nudge.notes.fields import GLOBAL, Draft, parse_time, rfc3339
+from nudge.notes.fields import GLOBAL, Draft, parse_time
 from nudge.notes.models import StoreMemory
 from nudge.notes.note import Lifetimes
 from nudge.notes.ops import fitting, lifetimes_of, refuse_hidden
@@ -62,7 +56,7 @@ from nudge.telling import start_rows
 async def start(app: App, params: StartAttempt, call: Call) -> Any:
     session = session_of(app.clients, call, params.session_id)
     plan = parse_plan(params.model_dump())
-    caller = _caller(app, params, call)
+    caller = caller_of(app, params, call)
     origin = Origin(app, call, caller.visible)
     fields = StoreMemory.model_validate({"title": plan.goal, "content": plan.prediction})
     draft = plan_draft(plan, origin.draft(fields, app.now()))
@@ -100,7 +94,7 @@ async def start(app: App, params: StartAttempt, call: Call) -> Any:
 )
 async def update(app: App, params: UpdateAttempt, call: Call) -> Any:
     changes, note = parse_update(params.model_dump())
-    caller = _caller(app, params, call)
+    caller = caller_of(app, params, call)
     await _refuse_secrets(app, {**changes, "note": note})
 
     def write(connection: sqlite3.Connection) -> dict[str, Any]:
@@ -124,7 +118,7 @@ async def update(app: App, params: UpdateAttempt, call: Call) -> Any:
 )
 async def resolve(app: App, params: ResolveAttempt, call: Call) -> Any:
     """Give an attempt its outcome, once; its lesson becomes a note in the same transaction."""
-    caller, lifetimes = _caller(app, params, call), lifetimes_of(app)
+    caller, lifetimes = caller_of(app, params, call), lifetimes_of(app)
     resolution = parse_resolution(params.model_dump())
     await _refuse_secrets(app, resolution.to_metadata())
 
@@ -167,7 +161,7 @@ def resolve_attempt(
     summary="Journal: the open attempt of this session.",
 )
 async def get_active(app: App, params: InSession, call: Call) -> Any:
-    caller = _caller(app, params, call)
+    caller = caller_of(app, params, call)
     app.activity.see(caller.session, app.now())
     attempts = await app.read(caller.open_attempts)
     if not attempts:
@@ -189,7 +183,7 @@ async def get_active(app: App, params: InSession, call: Call) -> Any:
 async def get_orphaned(app: App, params: GetOrphaned, call: Call) -> Any:
     """Return the latest orphan in the caller's repo; with `adopt`, make the one with that id the caller's. When two
     sessions adopt one, the second gets a Conflict that names the first."""
-    caller = _caller(app, params, call)
+    caller = caller_of(app, params, call)
     namespace = caller.visible.here or GLOBAL
     if params.adopt is not None:
         return await _adopt(app, params.adopt, caller, namespace, call, parallel=params.parallel)
@@ -280,124 +274,6 @@ def _selection(app: App, params: ListAttempts | Calibrate, call: Call) -> Callab
     return select
 
 
-# Sessions and reminders
-
-
-@operation(
-    "nudge.start_session",
-    tool="start_session",
-    group="journal",
-    effect="write",
-    route="POST /api/v1/journal/sessions",
-    result=StartSessionResult,
-    listed=False,
-    summary="Journal: create a session id, for a client that has none; other sessions are not affected.",
-)
-async def start_session(app: App, _params: NoParams, _call: Call) -> Any:
-    """A new session id, for clients that have none of their own. It changes no other session."""
-    session, now = str(uuid.uuid4()), app.now()
-    app.activity.see(session, now)
-    return {"session_id": session, "started_at": rfc3339(now)}
-
-
-@operation(
-    "nudge.should_check_in",
-    tool="should_check_in",
-    group="journal",
-    effect="read",
-    route="GET /api/v1/journal/check-in",
-    result=CheckInResult,
-    listed=False,
-    summary="Journal: whether this session is due for a reminder of its open attempt.",
-)
-async def should_check_in(app: App, params: CheckIn, call: Call) -> Any:
-    """Return whether a reminder is due: the session has an open attempt, and `frequency` actions were counted since its
-    last update."""
-    session = await _counted_session(app, params, call)
-    count = app.activity.count(session)
-    if count is None:
-        count = await app.read(lambda connection: _stored_actions(connection, session))
-    if count < params.frequency:
-        return {"should_check_in": False, "tool_count": count}
-    attempts = await app.read(_caller(app, params, call).open_attempts)
-    open_attempt = {"id": attempts[0].id} if attempts else {}
-    return {"should_check_in": bool(attempts), "tool_count": count, **open_attempt}
-
-
-@operation(
-    "nudge.increment_tool_count",
-    tool="increment_tool_count",
-    group="journal",
-    effect="write",
-    route="POST /api/v1/journal/tool-count",
-    result=ToolCountResult,
-    listed=False,
-    summary="Journal: count one action of this session.",
-)
-async def increment_tool_count(app: App, params: InSession, call: Call) -> Any:
-    session, now = await _counted_session(app, params, call), app.now()
-    count = await count_action(app, session)
-
-    def write(connection: sqlite3.Connection) -> None:
-        journal.count_call(connection, session, _last_update(connection, session), now)
-
-    await app.write(call, write)
-    return {"tool_count": count}
-
-
-@operation(
-    "nudge.reset_tool_count",
-    tool="reset_tool_count",
-    group="journal",
-    effect="write",
-    route="DELETE /api/v1/journal/tool-count",
-    result=ToolCountResult,
-    listed=False,
-    summary="Journal: reset the action count of this session.",
-)
-async def reset_tool_count(app: App, params: InSession, call: Call) -> Any:
-    session, now = await _counted_session(app, params, call), app.now()
-    await app.write(call, lambda connection: journal.reset_calls(connection, session, now))
-    app.activity.reset(session, now)
-    return {"tool_count": 0}
-
-
-async def _counted_session(app: App, params: InSession, call: Call) -> str:
-    """The session whose actions are counted; for a caller that may not see its project, an unknown one in its place."""
-    session, visible = session_of(app.clients, call, params.session_id), visible_to(app, call)
-    if not visible.private:
-        return session
-
-    def is_shown(connection: sqlite3.Connection) -> bool:
-        row = connection.execute("SELECT project FROM sessions WHERE id = ?", (session,)).fetchone()
-        return row is None or visible.shows(row[0])
-
-    return session if await app.read(is_shown) else f"{session} of nobody"
-
-
-async def count_action(app: App, session: str, observation_id: int | None = None) -> int:
-    """Count an action of a session, which is stored as this observation, and return how many there were since the last
-    update of its attempt. Those before the start of this server are counted in the history."""
-    if app.activity.count(session) is None:
-        earlier = await app.read(lambda connection: _stored_actions(connection, session, observation_id))
-        app.activity.begin(session, earlier, app.now())
-    return app.activity.increment(session, app.now())
-
-
-def _stored_actions(connection: sqlite3.Connection, session: str, before_id: int | None = None) -> int:
-    """The actions since the last update of an open attempt, or since the last reset: those in the history while one is
-    open, and those that calls counted."""
-    since = _last_update(connection, session)
-    calls, reset_at = journal.counted_calls(connection, session, since)
-    recorded = queries.count_actions(connection, session, int(max(since, reset_at)), before_id) if since else 0
-    return calls + recorded
-
-
-def _last_update(connection: sqlite3.Connection, session: str) -> float:
-    """When an open attempt of the session was updated last; 0 when none is open."""
-    return max((one.last_update for one in journal.open_in_session(connection, session)), default=0.0)
-
-
 # Owners of attempts
 
 
@@ -448,7 +324,7 @@ class _Caller:
         return self.visible.shows(attempt.note.draft.namespace)
 
 
-def _caller(app: App, params: InSession, call: Call) -> _Caller:
+def caller_of(app: App, params: InSession, call: Call) -> _Caller:
     session, visible = session_of(app.clients, call, params.session_id), visible_to(app, call)
     return _Caller(session, visible.here if session == ANONYMOUS else None, visible, call.interface == "cli")
 

@@ -26,8 +26,8 @@ from nudge.history.redact import PRIVATE
 from nudge.journal import store as journal
 from nudge.journal.attempts import Attempt, ObservedOutcome, Resolution
 from nudge.journal.fields import CONFIRMED, FALSIFIED
-from nudge.journal.ops import count_action
 from nudge.journal.predictions import judge
+from nudge.journal.reminder_ops import count_action
 from nudge.learning import observer
 from nudge.learning.credit_ops import credit_commands, credit_hints, exit_code_of
 from nudge.learning.facts import Changes, Facts
