@@ -13,7 +13,7 @@ from nudge.core.context import resolve
 from nudge.core.errors import Invalid, StorageFailed
 from nudge.core.operation import operation
 from nudge.core.visibility import EVERYTHING, Visibility, visible_to
-from nudge.history import projects, queries, store
+from nudge.history import projects, queries, store, traces
 from nudge.history.models import (
     Backup,
     BackupResult,
@@ -172,7 +172,7 @@ async def session_trace(app: App, params: SessionTrace, call: Call) -> Any:
             here = projects.find(connection, params.project or visible.here, visible)
             latest = queries.sessions(connection, project=here, nonempty=True, hidden=hidden, limit=1)
             session_id = latest[0]["session_id"] if latest else LAST
-        trace = queries.trace(connection, session_id, params.before, params.after, params.limit, hidden=hidden)
+        trace = traces.trace(connection, session_id, params.before, params.after, params.limit, hidden=hidden)
         projects.Names(connection).show([trace])
         return trace
 

@@ -7,8 +7,6 @@
 from __future__ import annotations
 
 import json
-from bisect import bisect_right
-from itertools import groupby
 
 from nudge.core import limits
 from nudge.core.errors import Invalid, NotFound
@@ -27,12 +25,12 @@ if TYPE_CHECKING:
 
 _ALWAYS = -(2**62), 2**62
 _JOURNAL_TOOLS = "_ghap"  # how the names of the tools end that change attempts
-_NONE: frozenset[str] = frozenset()
-_SHOWN = "coalesce(project NOT IN (SELECT value FROM json_each(?)), 1)"
-_SESSION_SHOWN = _SHOWN.replace("project", "(SELECT project FROM sessions WHERE id = session_id)", 1)
+NOTHING: frozenset[str] = frozenset()
+SHOWN = "coalesce(project NOT IN (SELECT value FROM json_each(?)), 1)"
+SESSION_SHOWN = SHOWN.replace("project", "(SELECT project FROM sessions WHERE id = session_id)", 1)
 
 
-def get(connection: SqlConnection, ids: Sequence[int], *, hidden: frozenset[str] = _NONE) -> list[dict[str, Any]]:
+def get(connection: SqlConnection, ids: Sequence[int], *, hidden: frozenset[str] = NOTHING) -> list[dict[str, Any]]:
     """Return observations with all fields, in the order of `ids`, without those that do not exist or are hidden."""
     if not ids:
         raise Invalid("ids array must not be empty")
@@ -51,7 +49,7 @@ def timeline(
     before: int = limits.DEFAULT_TIMELINE,
     after: int = limits.DEFAULT_TIMELINE,
     *,
-    hidden: frozenset[str] = _NONE,
+    hidden: frozenset[str] = NOTHING,
 ) -> dict[str, Any]:
     """Return the observations around one of them in its session, by time, since ids are out of order for events that
     waited in the spool. Raises NotFound for an anchor that does not exist or is hidden."""
@@ -60,7 +58,7 @@ def timeline(
     if center is None or center["project"] in hidden:
         raise NotFound(f"anchor observation not found: {anchor}")
     position = (json.dumps(sorted(hidden)), center["session_id"], center["timestamp"], center["id"])
-    around = f"SELECT {COLUMNS} FROM observations WHERE {_SHOWN} AND session_id = ? AND (timestamp, id)"
+    around = f"SELECT {COLUMNS} FROM observations WHERE {SHOWN} AND session_id = ? AND (timestamp, id)"
     earlier = connection.execute(
         f"{around} < (?, ?) ORDER BY timestamp DESC, id DESC LIMIT ?", (*position, before)
     ).fetchall()
@@ -84,14 +82,14 @@ _LIVE_NAMES = (
 
 
 def recorded_after(
-    connection: SqlConnection, after: int | None, limit: int, *, hidden: frozenset[str] = _NONE
+    connection: SqlConnection, after: int | None, limit: int, *, hidden: frozenset[str] = NOTHING
 ) -> list[dict[str, Any]]:
     """Return previews of the observations that were stored after the one with this id, in the order in which they were;
     without an id, of the last ones."""
     order = "DESC" if after is None else ""
     rows = connection.execute(
         f"SELECT {_LIVE} FROM observations AS o LEFT JOIN sessions AS s ON s.id = o.session_id"
-        f" WHERE o.id > ? AND {_SHOWN.replace('project', 'o.project')} ORDER BY o.id {order} LIMIT ?",
+        f" WHERE o.id > ? AND {SHOWN.replace('project', 'o.project')} ORDER BY o.id {order} LIMIT ?",
         (after or 0, json.dumps(sorted(hidden)), limit),
     ).fetchall()
     return [live_row(row) for row in (rows if after is not None else reversed(rows))]
@@ -109,7 +107,7 @@ def live_row(row: Row) -> dict[str, Any]:
 
 # One session
 
-_IS_PROMPT = "(obs_type = 'user_prompt' AND prompt_id IS NOT NULL)"  # the observation of a prompt itself
+IS_PROMPT = "(obs_type = 'user_prompt' AND prompt_id IS NOT NULL)"  # the observation of a prompt itself
 
 
 def latest_prompt(connection: SqlConnection, session_id: str) -> int | None:
@@ -173,177 +171,8 @@ def count_actions(connection: SqlConnection, session_id: str, since: int, before
     return int(row[0])
 
 
-def trace(
-    connection: SqlConnection,
-    session_id: str,
-    before: int | None = None,
-    after: int | None = None,
-    limit: int = limits.DEFAULT_TRACE_LIMIT,
-    *,
-    hidden: frozenset[str] = _NONE,
-) -> dict[str, Any]:
-    """Return a session's prompts with the observations of each, at most `limit` of both together. Both bounds are
-    exclusive; a prompt before them is included if one of the observations belongs to it. `more` says that there is a
-    next page, after the latest time in this one. Raises NotFound for an unknown or hidden session."""
-    row = connection.execute(
-        "SELECT project, started_at, ended_at, summary FROM sessions WHERE id = ?", (session_id,)
-    ).fetchone()
-    if row is None or row[0] in hidden:
-        raise NotFound(f"session not found: {session_id}")
-    window, more = _cut(connection, session_id, _window(before, after), limit)
-    return {
-        "session_id": session_id,
-        "project": row[0],
-        "started_at": row[1],
-        "ended_at": row[2],
-        "summary": summary_of(connection, session_id, row[3], hidden),
-        "prompts": _prompts(connection, session_id, window, limit, hidden),
-        "injections": _injections(connection, session_id, window),
-        **({"more": True} if more else {}),
-    }
-
-
-def _cut(
-    connection: SqlConnection, session_id: str, window: tuple[int, int], limit: int
-) -> tuple[tuple[int, int], bool]:
-    """Return the window cut to `limit` rows, and whether it was cut. It ends between two seconds, so that `after` finds
-    the rest; only a second that alone has more rows than the limit is split."""
-    own = "session_id = ?1 AND timestamp > ?2 AND timestamp < ?3"
-    times = connection.execute(
-        f"SELECT timestamp FROM (SELECT timestamp FROM observations WHERE {own} AND NOT {_IS_PROMPT}"
-        f" UNION ALL SELECT timestamp FROM prompts WHERE {own}) ORDER BY timestamp LIMIT ?4",
-        (session_id, *window, limit + 1),
-    ).fetchall()
-    if len(times) <= limit:
-        return window, False
-    (first,), (beyond,) = times[0], times[-1]
-    return (window[0], beyond if first < beyond else beyond + 1), True
-
-
-def _window(before: int | None, after: int | None) -> tuple[int, int]:
+def window_of(before: int | None, after: int | None) -> tuple[int, int]:
     return (_ALWAYS[0] if after is None else after, _ALWAYS[1] if before is None else before)
-
-
-def _prompts(
-    connection: SqlConnection, session_id: str, window: tuple[int, int], limit: int, hidden: frozenset[str]
-) -> list[dict[str, Any]]:
-    by_prompt, unprompted = _actions(connection, session_id, window, limit, hidden)
-    rows = connection.execute(
-        "SELECT id, timestamp, source, content, coalesce((SELECT min(id) FROM observations AS own WHERE"
-        " own.prompt_id = prompts.id AND own.obs_type = 'user_prompt'), 0) FROM prompts WHERE session_id = ?1"
-        " AND ((timestamp > ?2 AND timestamp < ?3) OR id IN (SELECT value FROM json_each(?4)))"
-        " ORDER BY timestamp, id LIMIT ?5",
-        (session_id, *window, json.dumps(list(by_prompt)), limit + len(by_prompt)),
-    ).fetchall()
-    prompts = [
-        {
-            "prompt_id": row[0],
-            "timestamp": row[1],
-            "source": row[2],
-            "content": row[3],
-            "observation_count": len(by_prompt.get(row[0], ())),
-            "observations": by_prompt.get(row[0], []),
-        }
-        for row in rows
-    ]
-    return _interleave(prompts, [(row[1], row[4]) for row in rows], unprompted)
-
-
-def _actions(
-    connection: SqlConnection, session_id: str, window: tuple[int, int], limit: int, hidden: frozenset[str]
-) -> tuple[dict[int, list[Any]], list[Any]]:
-    """Observations by prompt, and those without one. A prompt's own observation is the prompt and is left out."""
-    by_prompt: dict[int, list[Any]] = {}
-    unprompted: list[Any] = []
-    rows = connection.execute(
-        f"SELECT prompt_id, id, timestamp, obs_type, file_path, substr(content, 1, {limits.PREVIEW_CHARS}),"
-        " is_pinned FROM observations"
-        f" WHERE {_SHOWN} AND session_id = ? AND timestamp > ? AND timestamp < ? AND NOT {_IS_PROMPT}"
-        " ORDER BY timestamp, id LIMIT ?",
-        (json.dumps(sorted(hidden)), session_id, *window, limit),
-    )
-    for prompt_id, *row in rows:
-        (unprompted if prompt_id is None else by_prompt.setdefault(prompt_id, [])).append(_action(row))
-    return by_prompt, unprompted
-
-
-def _action(row: Row) -> dict[str, Any]:
-    identity, timestamp, obs_type, file_path, preview, is_pinned = row
-    return {
-        "id": identity,
-        "timestamp": timestamp,
-        "obs_type": obs_type,
-        "file_path": file_path,
-        "content_preview": preview,
-        "is_pinned": bool(is_pinned),
-    }
-
-
-def _interleave(
-    prompts: list[dict[str, Any]], moments: list[tuple[int, int]], unprompted: list[dict[str, Any]]
-) -> list[dict[str, Any]]:
-    """Put observations without a prompt between the prompts, one entry with source `system` for each gap. `moments` are
-    time and observation id of the prompts; the id orders rows within a second: a session starts before its first
-    prompt."""
-    gaps = {
-        place: list(group)
-        for place, group in groupby(unprompted, lambda row: bisect_right(moments, (row["timestamp"], row["id"])))
-    }
-    entries: list[dict[str, Any]] = []
-    for place in range(len(prompts) + 1):
-        entries += [prompts[place - 1]] if place else []
-        entries += [_system_entry(gaps[place])] if place in gaps else []
-    return entries
-
-
-def _system_entry(unprompted: list[dict[str, Any]]) -> dict[str, Any]:
-    return {
-        "prompt_id": None,
-        "timestamp": unprompted[0]["timestamp"],
-        "source": "system",
-        "content": "",
-        "observation_count": len(unprompted),
-        "observations": unprompted,
-    }
-
-
-def _injections(connection: SqlConnection, session_id: str, window: tuple[int, int]) -> list[dict[str, Any]]:
-    rows = connection.execute(
-        "SELECT id, timestamp, items, text FROM injections WHERE session_id = ? AND timestamp > ? AND"
-        " timestamp < ? ORDER BY timestamp, id",
-        (session_id, *window),
-    )
-    return [{"id": row[0], "timestamp": row[1], "items": json.loads(row[2]), "text": row[3]} for row in rows]
-
-
-def injected_as(connection: SqlConnection, identity: int | str, *, hidden: frozenset[str] = _NONE) -> dict[str, Any]:
-    """Return whether a hint (`api/test`), a note (`m12`) or an observation (its id) was injected: its last section, the
-    tokens of its line at four characters each, and the latest sessions that got it."""
-    rows = connection.execute(
-        "SELECT i.session_id, i.timestamp, i.text, item.key FROM injections AS i, json_each(i.items) AS item"
-        " WHERE instr(i.items, ?) AND (item.value = ?2 OR json_extract(i.items, item.fullkey || '.id') = ?2)"
-        f" AND {_SESSION_SHOWN.replace('?', '?4')}"
-        " ORDER BY i.timestamp DESC, i.id DESC LIMIT ?3",
-        (str(identity), identity, limits.MAX_INJECTED_SESSIONS, json.dumps(sorted(hidden))),
-    ).fetchall()
-    return {
-        **injected_line(*(rows[0][2:] if rows else ("", 0))),
-        "included": bool(rows),
-        "sessions": [{"session_id": session, "timestamp": when} for session, when, _, _ in rows],
-    }
-
-
-def injected_line(text: str, number: int) -> dict[str, Any]:
-    """Return the section and the tokens of the line of an injected text that item `number` describes."""
-    section, passed = None, 0
-    for line in text.splitlines():
-        if not line.startswith("-"):
-            section = line.lstrip("# ").strip() or section
-        elif passed == number:
-            return {"included": True, "section": section, "tokens": -(-len(line) // 4)}
-        else:
-            passed += 1
-    return {"included": False, "section": None, "tokens": None}
 
 
 # One file
@@ -363,11 +192,11 @@ def file_history(
     limit: int = limits.DEFAULT_HISTORY_LIMIT,
     paths: Sequence[str] = (),
     *,
-    hidden: frozenset[str] = _NONE,
+    hidden: frozenset[str] = NOTHING,
 ) -> dict[str, Any]:
     """Return the latest observations of a file by session: the latest session first, its observations oldest first.
     `paths` are its paths in all clones, if there are several. `more` says that there are earlier ones."""
-    window = _window(before, after)
+    window = window_of(before, after)
     rows = {
         row[1]: row
         for path in paths or [file_path]
@@ -479,14 +308,14 @@ _EXPORTED = {
 _JSON_FIELDS = ("summary", "metadata", "items")
 
 
-def export(connection: SqlConnection, after: str | None = None, *, hidden: frozenset[str] = _NONE) -> dict[str, Any]:
+def export(connection: SqlConnection, after: str | None = None, *, hidden: frozenset[str] = NOTHING) -> dict[str, Any]:
     """Return one page of all rows, and as `next` the value of `after` for the next page, None at the end. A page has
     the rows that fit into PAGE_BYTES, and at least one."""
     kind, start = _parse_position(after)
     table, columns = _EXPORTED[kind]
     limit, room = limits.EXPORT_PAGE, limits.PAGE_BYTES
     rows: list[Row] = []
-    shown = _SHOWN if "project" in columns else _SESSION_SHOWN
+    shown = SHOWN if "project" in columns else SESSION_SHOWN
     cursor = connection.execute(
         f"SELECT {columns} FROM {table} WHERE {shown} AND id > ? ORDER BY id LIMIT ?",
         (json.dumps(sorted(hidden)), start, limit),

@@ -24,7 +24,7 @@ from nudge.hints import ranking
 from nudge.hints.fields import copy_json
 from nudge.hints.model import Hint
 from nudge.hints.scope import Verdict
-from nudge.history import projects, queries
+from nudge.history import projects, traces
 from nudge.history.models import Search
 from nudge.history.ops import search_options
 from nudge.history.search import correct_query, explain_observations
@@ -373,7 +373,7 @@ class _PackContext:
     def of(self, identity: int | str) -> dict[str, Any] | None:
         if self._connection is None:
             return None
-        return queries.injected_as(self._connection, identity, hidden=self._hidden)
+        return traces.injected_as(self._connection, identity, hidden=self._hidden)
 
 
 # The history

@@ -21,7 +21,7 @@ from nudge.core.visibility import Visibility, visible_to
 from nudge.hints import ranking
 from nudge.hints.freshness import mark_stale
 from nudge.hints.model import Hint
-from nudge.history import projects, queries, store
+from nudge.history import projects, store, traces
 from nudge.history.observations import COMMAND_TYPES, RETENTION_DAYS
 from nudge.history.purge import DAY
 from nudge.notes import explain
@@ -110,7 +110,7 @@ async def _explained(app: App, call: Call, result: Digest) -> list[dict[str, Any
             notes.get(item["id"]) or (_variant(app, item, context, now) if item["kind"] == "hint" else None),
             now,
             rank=number + 1,
-            pack_context={**queries.injected_line(result.text, number), "sessions": []},
+            pack_context={**traces.injected_line(result.text, number), "sessions": []},
         )
         for number, (item, line) in enumerate(zip(result.items, dashed, strict=True))
     ]

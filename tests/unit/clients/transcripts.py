@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from nudge.core.errors import Invalid, NudgeError
-from nudge.history import queries, store
+from nudge.history import store, traces
 from nudge.storage import migrations
 from tests.unit.history.payloads import extract
 
@@ -99,7 +99,7 @@ class Server:
 
     def call(self, method: str, params: Mapping[str, Any]) -> Any:
         if method == "nudge.session_trace":
-            return queries.trace(self.connection, params["session_id"], params.get("before"), params.get("after"))
+            return traces.trace(self.connection, params["session_id"], params.get("before"), params.get("after"))
         assert method == "nudge.record_many"
         if self.fail and (error := self.fail.pop(0)) is not None:
             raise error

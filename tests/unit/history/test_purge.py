@@ -11,7 +11,7 @@ import pytest
 
 from nudge.core import limits
 from nudge.core.errors import Invalid
-from nudge.history import queries, store
+from nudge.history import queries, store, traces
 from nudge.history.observations import RETENTION_DAYS, TYPES
 from nudge.history.purge import Conditions, count_observations, purge_observations, sweep_observations
 from nudge.storage import migrations
@@ -275,7 +275,7 @@ def test_a_prompt_keeps_its_words_as_long_as_its_observation() -> None:
     assert rows(connection, "content", "prompts") == ["", "pinned"]
     (told,) = queries.file_history(connection, "/a")["sessions"]
     assert (told["touches"][0]["prompt_content"], told["summary_intent"]) == (None, "pinned")
-    traced = queries.trace(connection, "s1")
+    traced = traces.trace(connection, "s1")
     assert [(found["content"], found["observation_count"]) for found in traced["prompts"]] == [
         ("", 1),
         ("pinned", 1),

@@ -10,7 +10,7 @@ import pytest
 
 from nudge.core import limits
 from nudge.core.errors import Invalid, NotFound
-from nudge.history import queries, store
+from nudge.history import queries, store, traces
 from nudge.history.purge import Conditions, purge_observations
 from nudge.history.summary import summarize
 from nudge.storage.sqlite import match_texts
@@ -89,7 +89,7 @@ def traced() -> sqlite3.Connection:
 
 def test_a_trace_tells_each_prompt_with_its_actions() -> None:
     """What belongs to no prompt stands where it happened, under the system's name."""
-    told = queries.trace(traced(), "s1")
+    told = traces.trace(traced(), "s1")
     assert (told["session_id"], told["project"], told["started_at"], told["ended_at"]) == ("s1", "app", NOW, NOW + 50)
     shape = [
         (entry["source"], entry["prompt_id"], entry["content"], entry["observation_count"]) for entry in told["prompts"]
@@ -115,12 +115,16 @@ def test_a_trace_is_in_order_within_a_second() -> None:
     connection = filled(
         event("session_start", "startup", NOW), prompt("now", NOW, "p"), event("session_end", "other", NOW)
     )
-    assert [entry["source"] for entry in queries.trace(connection, "s1")["prompts"]] == ["system", "user", "system"]
+    assert [entry["source"] for entry in traces.trace(connection, "s1")["prompts"]] == [
+        "system",
+        "user",
+        "system",
+    ]
 
 
 def test_a_window_holds_for_prompts_and_observations_alike() -> None:
     """A prompt inside stays, without the observations outside."""
-    told = queries.trace(traced(), "s1", before=NOW + 30, after=NOW)
+    told = traces.trace(traced(), "s1", before=NOW + 30, after=NOW)
     assert [(entry["content"], entry["observation_count"]) for entry in told["prompts"]] == [("Fix the login bug", 1)]
 
 
@@ -132,34 +136,34 @@ def test_a_long_trace_comes_in_parts() -> None:
     shown: list[str] = []
     after, more = None, True
     while more:
-        trace = queries.trace(connection, "s1", after=after, limit=7)
+        trace = traces.trace(connection, "s1", after=after, limit=7)
         [entry] = trace["prompts"]
         assert entry["content"] == "go" and len(entry["observations"]) <= 7
         shown += [row["content_preview"] for row in entry["observations"]]
         after, more = entry["observations"][-1]["timestamp"], trace.get("more", False)
     assert shown == [f"c{n}" for n in range(30)]
-    assert "more" not in queries.trace(connection, "s1", limit=31)
+    assert "more" not in traces.trace(connection, "s1", limit=31)
     crowded = filled(*(event("command", f"c{n}", NOW) for n in range(9)))
-    trace = queries.trace(crowded, "s1", limit=4)
+    trace = traces.trace(crowded, "s1", limit=4)
     assert trace["more"] and trace["prompts"][0]["observation_count"] == 4
 
 
 def test_a_trace_has_a_default_limit() -> None:
     """Twenty thousand commands would be megabytes in one answer."""
     connection = filled(*(event("command", f"c{n}", NOW + n) for n in range(limits.DEFAULT_TRACE_LIMIT + 1)))
-    trace = queries.trace(connection, "s1")
+    trace = traces.trace(connection, "s1")
     assert trace["more"] and trace["prompts"][0]["observation_count"] == limits.DEFAULT_TRACE_LIMIT
 
 
 def test_an_empty_window_has_no_prompts() -> None:
     """The session exists all the same."""
-    assert queries.trace(traced(), "s1", after=NOW + 999)["prompts"] == []
+    assert traces.trace(traced(), "s1", after=NOW + 999)["prompts"] == []
 
 
 def test_an_unknown_session_is_an_error() -> None:
     """It is named in the sentence."""
     with pytest.raises(NotFound) as missing:
-        queries.trace(empty(), "nope")
+        traces.trace(empty(), "nope")
     assert missing.value.message == "session not found: nope"
 
 

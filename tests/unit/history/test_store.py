@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from nudge.core.errors import Invalid
-from nudge.history import queries, sessions, store
+from nudge.history import queries, sessions, store, traces
 from tests.unit.history.stored import NOW, edit, empty, event, filled, prompt, read, rows
 
 
@@ -325,7 +325,7 @@ def test_a_job_that_passed_with_another_command_is_repaired(failed: str, passed:
         event("command_error", failed, NOW + 1, metadata={"exit_code": 1}),
         event("command", passed, NOW + 2, metadata={"exit_code": 0, **hidden}),
     )
-    told = queries.trace(connection, "s1")["summary"]["failed"]
+    told = traces.trace(connection, "s1")["summary"]["failed"]
     assert told == [{"command": failed, "id": 2, "passed": 3 if is_repaired else None}]
 
 
@@ -333,14 +333,18 @@ def test_a_living_session_is_summed_up_on_demand() -> None:
     """Whoever asks before the end sees what there is so far."""
     connection = filled(*A_SESSION[:-1])
     assert rows(connection, "summary", "sessions") == [None]
-    assert queries.trace(connection, "s1")["summary"]["intent"] == "fix the login bug"
+    assert traces.trace(connection, "s1")["summary"]["intent"] == "fix the login bug"
 
 
 def test_what_arrives_after_the_end_is_summed_up_too() -> None:
     """A late event, out of the spool, makes the summary anew."""
     connection = filled(*A_SESSION)
     store.insert_event(connection, edit("/src/late.py", NOW + 8, prompt_id="p1"))
-    assert queries.trace(connection, "s1")["summary"]["files"] == ["/src/auth.py", "/src/token.py", "/src/late.py"]
+    assert traces.trace(connection, "s1")["summary"]["files"] == [
+        "/src/auth.py",
+        "/src/token.py",
+        "/src/late.py",
+    ]
     assert sessions.close_silent_sessions(connection, NOW) == 1
     assert "/src/late.py" in rows(connection, "summary", "sessions")[0]
 
@@ -384,6 +388,6 @@ def test_what_a_session_was_told_is_kept_with_it() -> None:
     connection = empty()
     store.store_injection(connection, "s1", NOW + 0.7, [{"id": 3, "kind": "observation"}], "# records")
     store.insert_event(connection, event())
-    assert queries.trace(connection, "s1")["injections"] == [
+    assert traces.trace(connection, "s1")["injections"] == [
         {"id": 1, "timestamp": NOW, "items": [{"id": 3, "kind": "observation"}], "text": "# records"}
     ]
