@@ -10,9 +10,8 @@ import json
 import logging
 import os
 import sqlite3
-import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -20,11 +19,9 @@ from hashlib import blake2b
 from itertools import chain
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from pydantic import ConfigDict
-
 from nudge.core import limits, transfer_files
 from nudge.core.aliases import with_own_names
-from nudge.core.call import Call, ClientProcesses, NoParams, Params, Result, SessionActivity, parse_params
+from nudge.core.call import Call, ClientProcesses, Params, SessionActivity, parse_params
 from nudge.core.clock import boot_seconds
 from nudge.core.errors import (
     INVALID_PARAMS,
@@ -35,7 +32,7 @@ from nudge.core.errors import (
     StorageFailed,
     Unavailable,
 )
-from nudge.core.operation import operation
+from nudge.core.loop_turns import with_loop_turns
 from nudge.hints.lifetime import Answers, HintLifetime, PreviousLifetime, check_fingerprint
 from nudge.hints.model import Decision, Hint, Identity, hide_secrets
 from nudge.learning.facts import Facts
@@ -47,7 +44,6 @@ from nudge.telling.ledger import Ledger
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
 _SLICE = 0.001  # seconds of work before the event loop gets its turn
-_PRIVATE = "private_projects"
 
 
 class UnknownMethod(NudgeError):
@@ -449,34 +445,6 @@ async def _nothing_to_drain() -> int:
     return 0
 
 
-class LoopTurns:
-    """Makes a worker thread pause for a turn of the event loop after each WORKER_SLICE of its work on the items that it
-    iterates over. Made on the event loop."""
-
-    def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
-
-    def between(self, items: Iterable[_T]) -> Iterator[_T]:
-        began = time.perf_counter()
-        for item in items:
-            yield item
-            if time.perf_counter() - began > limits.WORKER_SLICE:
-                _wait_for_turn(self._loop)
-                began = time.perf_counter()
-
-
-def with_loop_turns(items: Iterable[_T]) -> Iterator[_T]:
-    """Items for a worker thread to iterate over, with turns of the event loop. Call this function on the event loop."""
-    return LoopTurns().between(items)
-
-
-def _wait_for_turn(loop: asyncio.AbstractEventLoop) -> None:
-    turned = threading.Event()
-    with suppress(RuntimeError):  # the loop is closed
-        loop.call_soon_threadsafe(turned.set)
-        turned.wait(limits.LOOP_TURN_TIMEOUT)
-
-
 def _finish(steps: Generator[None, None, _T], give_up: float) -> _T:
     """Run the steps to their end; raises Invalid at the monotonic time `give_up`."""
     while time.monotonic() < give_up:
@@ -504,85 +472,3 @@ def _fingerprint(name: str, params: dict[str, Any]) -> str:
     """A hash that tells a repeated call from another one with the same request id."""
     # Not `to_json`: it fails on half a surrogate pair, which JSON can spell.
     return blake2b(json.dumps([name, params]).encode(), digest_size=8).hexdigest()
-
-
-# Operations on the server itself
-
-
-class Stop(Params):
-    force: bool = False
-    forget: bool = False
-
-
-class StatusResult(Result):
-    model_config = ConfigDict(extra="allow")
-
-    role: str
-    pid: int
-
-
-class StopResult(Result):
-    """With `forget`, also how many hints are forgotten and how many stay until they expire; `lost` are those that were
-    in memory only."""
-
-    stopping: bool
-    pid: int
-    lost: int = 0
-    forgotten: int = 0
-    kept: int = 0
-
-
-@operation(
-    "nudge.status",
-    tool="nudge_status",
-    group="admin",
-    effect="read",
-    route="GET /api/v1/status",
-    result=StatusResult,
-    listed=False,
-    summary="Server: role, session, members and active limits.",
-)
-async def status(app: App, _params: NoParams, call: Call) -> Any:
-    """What the server reports about itself. Only a user at a terminal is told the names of private projects."""
-    report = app.describe()
-    if call.interface != "cli":
-        return _without_private_names(report)
-    counts = await _history_counts(app)
-    return {**report, "history": {**report["history"], **counts}} if report.get("history") else report
-
-
-async def _history_counts(app: App) -> dict[str, int]:
-    """How many sessions and notes there are, also those of private projects; nothing when they cannot be read.
-    Observations are too many to be counted."""
-    sql = "SELECT (SELECT count(*) FROM sessions), (SELECT count(*) FROM notes)"
-    try:
-        sessions, notes = await app.read_history(lambda connection: connection.execute(sql).fetchone())
-    except NudgeError:
-        return {}
-    return {"sessions": sessions, "notes": notes}
-
-
-def _without_private_names(report: dict[str, Any]) -> dict[str, Any]:
-    settings, members = dict(report.get("settings") or {}), report.get("members") or ()
-    if _PRIVATE in settings:
-        settings[_PRIVATE] = f"{settings[_PRIVATE].count(',') + 1} (named at a terminal: nudge status)"
-    kept = [{**member, "differs": _other_differences(member)} if "differs" in member else member for member in members]
-    return {**report, "settings": settings, "members": kept}
-
-
-def _other_differences(member: dict[str, Any]) -> list[str]:
-    return [line for line in member["differs"] if _PRIVATE not in line.split(" (")[0].lower().replace("-", "_")]
-
-
-@operation(
-    "nudge.stop",
-    tool="nudge_stop",
-    group="admin",
-    effect="delete",
-    route="POST /api/v1/stop",
-    result=StopResult,
-    listed=False,
-    summary="Server: stop a detached server; `force` also stops one inside a client, `forget` also ends the session.",
-)
-async def stop(app: App, params: Stop, _call: Call) -> Any:
-    return app.request_stop(params.force, params.forget)

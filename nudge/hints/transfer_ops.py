@@ -13,10 +13,11 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from nudge.core import limits, transfer_files
-from nudge.core.app import App, LoopTurns, with_loop_turns
+from nudge.core.app import App
 from nudge.core.call import UNLISTED, Call, Params, Result, parse_params
 from nudge.core.errors import Invalid, QuotaExceeded
 from nudge.core.json_reader import JsonReader
+from nudge.core.loop_turns import LoopTurns, with_loop_turns
 from nudge.core.operation import operation
 from nudge.core.visibility import visible_hints
 from nudge.hints import freshness

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from nudge import __version__
-from nudge.core.app import App, LoopTurns
+from nudge.core.app import App
 from nudge.core.call import Call
 from nudge.core.errors import Invalid, NudgeError
+from nudge.core.loop_turns import LoopTurns
 from nudge.history import store
 from nudge.history.redact import redact_event
 from nudge.storage import spool

@@ -24,7 +24,7 @@ _MODULES = (
     "nudge.history.browse_ops",
     "nudge.page.ops",
     "nudge.page.known_ops",
-    "nudge.core.app",
+    "nudge.process.ops",
 )
 
 

@@ -9,8 +9,9 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
-from nudge.core.app import App, with_loop_turns
+from nudge.core.app import App
 from nudge.core.errors import NudgeError
+from nudge.core.loop_turns import with_loop_turns
 from nudge.history.observations import FILE_CHANGES
 from nudge.learning import store
 from nudge.learning.broken_tests import BrokenTest

@@ -15,10 +15,11 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import Field
 
 from nudge.core import limits
-from nudge.core.app import App, LoopTurns
+from nudge.core.app import App
 from nudge.core.call import UNLISTED, Call, InContext, Result, parse_params
 from nudge.core.errors import Invalid, StorageFailed
 from nudge.core.json_reader import JsonReader
+from nudge.core.loop_turns import LoopTurns
 from nudge.core.operation import operation
 from nudge.core.text import mask
 from nudge.core.transfer_files import open_written, refuse_page

@@ -1,17 +1,14 @@
-"""The operations that make the page: its one-time code, what happened since it last looked, and the server's health."""
+"""The operations that only the page needs: its one-time code, and what happened since it last looked."""
 
 from __future__ import annotations
 
 import asyncio
-import json
-import os
 import sqlite3
-import sys
 from typing import Annotated, Any
 
 from pydantic import Field
 
-from nudge.core import limits, paths
+from nudge.core import limits
 from nudge.core.app import App
 from nudge.core.call import Call, InContext, NoParams, Result
 from nudge.core.errors import Unavailable
@@ -20,8 +17,6 @@ from nudge.core.visibility import visible_to
 from nudge.history import projects
 from nudge.history.queries import recorded_after
 from nudge.page.sign_in import SignIn
-from nudge.settings.config import Settings
-from nudge.settings.table import SETTINGS
 from nudge.telling.report import told_after
 
 
@@ -103,82 +98,3 @@ async def changes(app: App, params: Changes, call: Call) -> Any:
 def _at(rows: list[dict[str, Any]], limit: int, last: int) -> int:
     """The number to go on from: the last row of a full page; otherwise the last there is, which may be hidden."""
     return int(rows[-1]["id"]) if rows and len(rows) == limit else last
-
-
-# Health
-
-
-class SettingsResult(Result):
-    settings: list[dict[str, Any]]
-
-
-@operation(
-    "nudge.settings",
-    tool="settings",
-    group="admin",
-    effect="read",
-    route="GET /api/v1/settings",
-    result=SettingsResult,
-    listed=False,
-    summary="Server: the settings in force, and where each comes from.",
-)
-async def list_settings(app: App, _params: NoParams, call: Call) -> Any:
-    """List the settings. Only a user at a terminal is told the names of private projects."""
-    settings = app.lifetime.settings
-    rows = []
-    for setting in SETTINGS:
-        value = getattr(settings, setting.name)
-        if setting.name == "private_projects" and value and call.interface != "cli":
-            value = f"{len(value)} (named at a terminal: nudge status)"
-        rows.append(
-            {
-                "name": setting.name,
-                "value": value,
-                "from": _origin_of(setting.name, settings),
-                "variable": setting.variable,
-                "description": setting.description,
-            }
-        )
-    return {"settings": rows}
-
-
-def _origin_of(name: str, settings: Settings) -> str:
-    if name in settings.session:
-        return "flag or variable"
-    return "config.toml" if name in settings.explicit else "default"
-
-
-class DoctorResult(Result):
-    ok: bool
-    findings: list[dict[str, Any]]
-
-
-@operation(
-    "nudge.doctor",
-    tool="doctor",
-    group="admin",
-    effect="read",
-    route="GET /api/v1/doctor",
-    result=DoctorResult,
-    listed=False,
-    summary="Server: check the installation, with the fix of each problem.",
-)
-async def doctor(_app: App, _params: NoParams, _call: Call) -> Any:
-    """Run `nudge doctor`, which checks from outside, in a process of its own."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-P", "-m", "nudge", "doctor", "--json"),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-        cwd="/",
-        env={**os.environ, "NUDGE_RUNTIME_DIR": paths.runtime_dir()},
-    )
-    try:
-        answer, _ = await asyncio.wait_for(process.communicate(), limits.DOCTOR_TIMEOUT)
-        report = json.loads(answer)
-    except (TimeoutError, ValueError):
-        raise Unavailable("the checks did not end; run them with: nudge doctor") from None
-    finally:
-        if process.returncode is None:
-            process.kill()
-    return {"ok": report["ok"], "findings": report["findings"]}

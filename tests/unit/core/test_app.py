@@ -15,10 +15,11 @@ from typing import Any
 import pytest
 
 from nudge.core import limits
-from nudge.core.app import App, with_loop_turns
+from nudge.core.app import App
 from nudge.core.call import Call
 from nudge.core.clock import boot_seconds
 from nudge.core.errors import Invalid, Unavailable
+from nudge.core.loop_turns import with_loop_turns
 from nudge.hints.lifetime import Answers, open_in_memory
 from nudge.interfaces.operations import OPERATIONS
 from nudge.settings.config import Settings
