@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from nudge.learning.comparison import has_same_subcommand
 from nudge.learning.failures import SURROUNDINGS
-from nudge.learning.families import Family, family_of
+from nudge.learning.families import family_of
+from nudge.learning.family import Family
 from nudge.learning.jobs import START, is_looking, job_of, step_of
 
 TYPE_CHECKING = False

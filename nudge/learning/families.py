@@ -6,76 +6,19 @@ and how that is said (a verb). A sign names a tool only where the tool has a sen
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from nudge.learning.family import Family
 from nudge.learning.jobs import AUTH, FETCH, FILES, FORMAT, GENERATE, INSTALL, MIGRATE, SELECT, START
-
-_QUOTE = r"['\"`‘“]?"
-_IS_ABSENT = (
-    r"(?:(?:is|was|are|were|could|can|has|have)? ?(?:not|n't|no longer|never) (?:yet )?(?:been )?(?:be )?"
-    r"(?:found|exist|exists|available|installed|present|resolved|loaded|located|defined|known|fetched|checked out)"
-    r"|does(?: not|n't) exist|doesn't exist|do not exist|is missing|missing|is unknown|not found|unavailable)"
+from nudge.learning.sign_words import (
+    CANNOT_FIND,
+    CODE_NOUN,
+    FILE_PATH,
+    IS_ABSENT,
+    MANIFEST,
+    NAME,
+    PLACE_NOUN,
+    SECRET_NOUN,
+    SERVER_NOUN,
 )
-_CANNOT_FIND = (
-    r"(?:(?:can ?not|can't|could not|couldn't|unable to|failed to|did not|didn't|does not|no such) ?"
-    r"(?:be )?(?:find|found|locate|resolve|load|open|read|import|contain|access|satisfy|look up)?)"
-)
-_CODE_NOUN = (
-    r"(?:modules?|packages?|gems?|crates?|librar(?:y|ies)|plugins?|providers?|extensions?|dependenc(?:y|ies)|"
-    r"collections?"
-    r"|units?|components?|namespaces?|bundles?|roles?|add-?ons?|themes?|formula|bindings?|headers?|import|artifacts?"
-    r"|distributions?|rockspecs?|toolkits?|kernels?|apps?)"
-)
-_MANIFEST = (
-    r"(?:[\w./-]*(?:\.toml|\.json|\.ya?ml|\.xml|\.gradle|\.mod|\.exs|\.edn|\.clj|\.cabal|\.opam|\.nimble|\.csproj|"
-    r"\.sln"
-    r"|\.gemspec|\.podspec|\.rockspec|\.hcl|\.tf|\.cfg|\.ini|\.zig|\.swift|\.sbt|\.lisp|\.asd|\.core)"
-    r"|[\w-]*(?:Gemfile|Makefile|makefile|[Jj]ustfile|Taskfile|Rakefile|Podfile|Procfile|Vagrantfile|Tiltfile"
-    r"|Earthfile|Snakefile|Jenkinsfile|Dockerfile|Containerfile|Fastfile|Brewfile|Caddyfile|CMakeLists\.txt"
-    r"|dune-project|manage\.py|WORKSPACE|DESCRIPTION|SConstruct|wscript))"
-)
-_PLACE_NOUN = (
-    r"(?:project|workspace|repository|repo|module|package|site|application|app|environment|checkout|root|tree|"
-    r"chart|stack"
-    r"|worktree|monorepo|crate|theme|directory|folder)"
-)
-_SERVER_NOUN = (
-    r"(?:server|daemon|broker|database|socket|service|agent|cluster|emulator|simulator|device|node|nodes|host|backend"
-    r"|instance|container|machine|vm|registry|scheduler|engine|proxy|queue|peer|hub|gateway|endpoint|db|api)"
-)
-_SECRET_NOUN = (
-    r"(?:credentials?|tokens?|api[ -]?keys?|session|login|log-?in|authentication|authorization|ticket|licen[cs]e)"
-)
-_NAME = r"[A-Z][A-Z0-9]*_[A-Z0-9_]*[A-Z0-9]"
-_FILE_PATH = r"(?:\w+://)?[\w.@+~-]*/[\w./@+~-]+"
-
-
-@dataclass(frozen=True, slots=True)
-class Family:
-    """A kind of failure of the surroundings, and how such failures are cured."""
-
-    name: str
-    signs: tuple[str, ...]
-    """Patterns of the output, with what is missing or refused as group `n` or `m`."""
-    steps: tuple[str, ...] = ()
-    """The kinds of steps that cure it, the best first."""
-    tells_apart: bool = False
-    """Whether what is missing tells two failures of it apart."""
-    is_of_program: bool = False
-    """Whether every call of the program has it, whatever it is to do."""
-    takes_runner: bool = True
-    """Whether another program that does the same may be its cure."""
-    takes_any_step: bool = False
-    """Whether a single step between failure and success cures it, whatever the name of the step."""
-    outlasts_edit: bool = False
-    """Whether an edit of the session does not cure it."""
-    is_proved_by_run: bool = False
-    """Whether tests that ran prove the cure, whether or not they passed."""
-    is_certain: bool = False
-    """Whether a test that failed with it failed because of it."""
-    is_breaking: bool = False
-    """Whether it shows that a command that once worked does so no more."""
-
 
 # The first that matches anywhere in the output decides, so the narrow ones come first.
 FAMILIES: tuple[Family, ...] = (
@@ -128,7 +71,7 @@ FAMILIES: tuple[Family, ...] = (
             r"No rule to make target [`'](?P<n>[\w:./-]+)'",
             r"does not contain recipe `(?P<n>[\w:./-]+)`",
             r"(?i:(?:task|target|recipe|script|goal|rule|alias) ['\"`‘]?(?P<n>[\w:./-]+)['\"`’]? "
-            r"?" + _IS_ABSENT + r")",
+            r"?" + IS_ABSENT + r")",
             r"Don't know how to (?:build|make) (?:task )?['\"`]?(?P<n>[\w:./-]+)",
             r"no such (?:sub)?command: `(?P<n>[\w-]+)`",
             r"None of the selected packages has a \"(?P<n>[\w:./-]+)\" script",
@@ -149,22 +92,22 @@ FAMILIES: tuple[Family, ...] = (
         "directory",
         (
             r"(?i:"
-            + _CANNOT_FIND
+            + CANNOT_FIND
             + r" [^\n]{0,40}\b(?-i:"
-            + _MANIFEST
+            + MANIFEST
             + r")\b[^\n]{0,60}(?:director|parent|folder|root|here))",
-            r"(?i:" + _CANNOT_FIND + r" (?:a |an |any |the )?['\"`]?(?-i:" + _MANIFEST + r")\b)",
-            r"\b" + _MANIFEST + r"['\"`]? (?i:(?:file )?(?:is |was )?(?:not found|missing|does not exist|required))",
-            r"(?i:no [^\n]{0,20}(?-i:" + _MANIFEST + r")['\"`]? (?:file )?(?:was |were )?(?:found|here|in ))",
+            r"(?i:" + CANNOT_FIND + r" (?:a |an |any |the )?['\"`]?(?-i:" + MANIFEST + r")\b)",
+            r"\b" + MANIFEST + r"['\"`]? (?i:(?:file )?(?:is |was )?(?:not found|missing|does not exist|required))",
+            r"(?i:no [^\n]{0,20}(?-i:" + MANIFEST + r")['\"`]? (?:file )?(?:was |were )?(?:found|here|in ))",
             r"(?i:no (?:\w+ ){0,3}\w*(?:file|config(?:uration)?|manifest|inventory)\b(?: was| were)? (?:found|"
             r"provided|in (?:this|the) ))",
             r"(?i:no configuration files?\b|MSB1003|no POM in this directory|could not find "
             r".{0,30}config(?:uration)?\b)",
             r"(?i:does not contain a (?:Gradle|valid)|no (?:targets specified and no )?makefile found)",
             r"(?i:(?:is not|not (?:currently )?(?:in|inside|within|part of|running in)) (?:a|an|any|the)? ?(?:\S+ "
-            r"){0,3}" + _PLACE_NOUN + r"\b(?: root)?)",
+            r"){0,3}" + PLACE_NOUN + r"\b(?: root)?)",
             r"(?i:(?:run|must be run|execute[d]?|launched?) (?:this )?(?:command )?(?:from|in|inside|within) "
-            r"(?:the|a|an) (?:\S+ ){0,3}" + _PLACE_NOUN + r")",
+            r"(?:the|a|an) (?:\S+ ){0,3}" + PLACE_NOUN + r")",
             r"(?i:ENOENT[^\n]*package\.json|no \w+ project|(?:environment|project|workspace)[^\n]{0,30} is "
             r"required to run)",
         ),
@@ -191,7 +134,7 @@ FAMILIES: tuple[Family, ...] = (
             r"(?i:(?:could(?: not|n't)|cannot|can't|unable to|failed to) (?:find|run|execute|locate) (?:the )?"
             r"(?:program|executable|binary|command|compiler|interpreter|tool)[: ]+['\"`‘]?(?P<n>[\w.-]+))",
             r"(?i:(?:program|executable|binary|compiler|interpreter) ['\"`‘]?(?P<n>[\w.-]+)['\"`’]? ?"
-            + _IS_ABSENT
+            + IS_ABSENT
             + r")",
             r"(?i:(?:could not|cannot|can't|unable to|failed to) (?:find|locate|run) (?:the |an? )?['\"`]?"
             r"(?P<n>[\w.-]+)['\"`]? (?:binary|executable|command|program|compiler|interpreter|toolchain|cli)\b)",
@@ -237,13 +180,13 @@ FAMILIES: tuple[Family, ...] = (
             r"there is no package called .(?P<n>[\w.]+)",
             r"Can't locate (?P<n>[\w/]+\.pm)",
             r"(?i:(?:no such|"
-            + _CANNOT_FIND
+            + CANNOT_FIND
             + r") (?:a |the |any )?"
-            + _CODE_NOUN
+            + CODE_NOUN
             + r" (?:named |called |for )?['\"`‘](?P<n>[\w./@:+-]+))",
-            r"(?i:" + _CODE_NOUN + r":? ['\"`‘](?P<n>[\w./@:+-]+)['\"`’]? (?:[^\n]{0,30} )?" + _IS_ABSENT + r")",
+            r"(?i:" + CODE_NOUN + r":? ['\"`‘](?P<n>[\w./@:+-]+)['\"`’]? (?:[^\n]{0,30} )?" + IS_ABSENT + r")",
             r"(?i:"
-            + _CODE_NOUN
+            + CODE_NOUN
             + r"(?: lookup for)? (?P<n>[\w./@:+-]+) (?:[^\n]{0,40} )?(?:not found|failed: [^\n]*not found|is "
             r"missing|not installed))",
             r"(?i:(?:dependency|dependencies|package|packages|module|modules) [^\n]{0,40}(?:(?:not|n't) (?:been "
@@ -292,7 +235,7 @@ FAMILIES: tuple[Family, ...] = (
             r"(?i:dial (?:tcp|unix) (?P<n>[\w./:-]+?): connect)",
             r"(?i:connection to (?:server )?(?:at |on socket )?\"(?P<n>[^\"]+)\"[^\n]*(?:refused|failed|No such "
             r"file))",
-            r"(?i:cannot connect to (?:the )?(?P<n>\w+)|is (?:the |a |your )?(?:\w+ )?" + _SERVER_NOUN + r" running)",
+            r"(?i:cannot connect to (?:the )?(?P<n>\w+)|is (?:the |a |your )?(?:\w+ )?" + SERVER_NOUN + r" running)",
             r"(?i:(?:connection|connect)(?: to [^\n]{0,60})? ?(?:was |is |could not be |has )?(?:been )?(?:refused|"
             r"failed|error|established|lost)|no route "
             r"to host|not reachable|unreachable)",
@@ -302,14 +245,14 @@ FAMILIES: tuple[Family, ...] = (
             r"(?i:getaddrinfo[^\n]*?(?P<n>[\w-]+)?$|name or service not known|could not translate host name "
             r"\"(?P<m>[^\"]+))",
             r"(?i:NOAUTH|UNAVAILABLE: |no (?:\w+[ /])?"
-            + _SERVER_NOUN
+            + SERVER_NOUN
             + r"s?(?:[/ ]\w+)? (?:is |are |was |were )?(?:running|available|connected|found|alive|attached|online))",
             r"(?i:\b"
-            + _SERVER_NOUN
+            + SERVER_NOUN
             + r" (?:\S+ )?(?:is |may |might |are |has )?(?:not |n't )(?:be |been )?(?:running|available|connected|"
             r"started|responding|reachable|up|ready|listening|online|alive)\b)",
             r"(?i:"
-            + _SERVER_NOUN
+            + SERVER_NOUN
             + r" (?:is |appears to be |seems to be )?(?:down|offline|stopped|unavailable|dead)\b)",
             r"(?i:no (?:live|active|available) (?:upstreams?|workers?|connections?|brokers?|nodes?))",
         ),
@@ -327,9 +270,9 @@ FAMILIES: tuple[Family, ...] = (
             r"(?i:permission to \S+ denied|permission denied \(publickey|could not read (?:username|password)"
             r"|access (?:is )?denied)",
             r"(?i:unable to locate credentials|(?:invalid|missing|expired|no|bad|could not (?:find|load)|"
-            r"requires?)(?: \w+){0,2} " + _SECRET_NOUN + r"\b)",
+            r"requires?)(?: \w+){0,2} " + SECRET_NOUN + r"\b)",
             r"(?i:\b"
-            + _SECRET_NOUN
+            + SECRET_NOUN
             + r" (?:is |are |was |has |have )?(?:\w+ )?(?:failed|required|expired|missing|invalid|not (?:found|set|"
             r"configured|valid|available)))",
             r"(?i:not (?:yet )?(?:logged|signed)[ -]?in|(?:please|must|need to|have to|run)\b.{0,40}\b(?:log ?in|"
@@ -357,9 +300,9 @@ FAMILIES: tuple[Family, ...] = (
             r"ed)?|found))",
             r"(?i:missing|requires?|please set|please export|set|expected|undefined|define|specify|export)(?i:(?: "
             r"required)?(?: the)?(?: "
-            r"env(?:ironment)?)?(?: var(?:iable)?s?)?):? ['\"`$]?(?P<n>" + _NAME + r")",
+            r"env(?:ironment)?)?(?: var(?:iable)?s?)?):? ['\"`$]?(?P<n>" + NAME + r")",
             r"(?i:no value for required variable|required variable|settings are not configured)",
-            r"(?P<n>" + _NAME + r"): (?:unbound variable|parameter null or not set|not set|undefined)",
+            r"(?P<n>" + NAME + r"): (?:unbound variable|parameter null or not set|not set|undefined)",
         ),
         steps=(SELECT, FILES, AUTH),
         tells_apart=True,
@@ -478,7 +421,7 @@ FAMILIES: tuple[Family, ...] = (
             r"(?i:(?:no such|unknown|undefined|could not find) (?:preset|profile|environment|configuration|workspace|"
             r"project|context|toolchain file|feature|build type)s?\b)",
             r"(?i:(?:preset|profile|environment|configuration|context|workspace)s? ['\"`]?[\w.-]+['\"`]? (?:could )?"
-            + _IS_ABSENT
+            + IS_ABSENT
             + r")",
             r"(?i:no (?:projects?|workspaces?|environments?|profiles?|stacks?|presets?) (?:were |was )?"
             r"(?:found|matched|defined))",
@@ -501,18 +444,18 @@ FAMILIES: tuple[Family, ...] = (
             r"(?i:(?:unable to (?:load|open|read|find)|(?:could|can) ?not (?:open|find|read|load)|failed to "
             r"(?:open|find|read|load)|no such file:?"
             r"|not found:)(?: the)?(?: \w+)? ?(?:file|directory|path|dir|spec|script|document|input)?:? "
-            r"['\"`‘]?(?P<n>" + _FILE_PATH + r"))",
+            r"['\"`‘]?(?P<n>" + FILE_PATH + r"))",
             r"(?i:(?:path|file|directory|folder|module|spec|script|input|template|workspace)s? ['\"`‘]?(?P<n>"
-            + _FILE_PATH
+            + FILE_PATH
             + r")['\"`’]? "
-            + _IS_ABSENT
+            + IS_ABSENT
             + r")",
             r"['\"`](?P<n>"
-            + _FILE_PATH
+            + FILE_PATH
             + r")['\"`]:? (?i:FileNotFound|No such file|does not exist|not found|is missing|doesn't exist)",
             r"['\"`](?P<n>[\w-]+\.\w+)['\"`]:? (?i:does not exist|doesn't exist|No such file)",
             r"FileNotFoundError: [^\n]*'(?P<n>[^']+)'|Error: ENOENT[^\n]*'(?P<m>[^']+)'",
-            r"(?i:Source \"(?P<n>" + _FILE_PATH + r")\" not found)",
+            r"(?i:Source \"(?P<n>" + FILE_PATH + r")\" not found)",
         ),
         steps=(GENERATE, FILES, FETCH, INSTALL),
         tells_apart=True,
