@@ -52,8 +52,9 @@ bench: $(INSTALLED_DEV) ## Each budget as a ratio to a baseline of the same run
 e2e: $(INSTALLED_DEV) ## Real clients, and a real browser, against a real server
 	$(BIN)/python -m tests.e2e
 
-handshake: $(INSTALLED_DEV) ## Write what the MCP SDK answers to a handshake into the package's data, after a change of tools
+handshake: $(INSTALLED_DEV) ## Write what comes from code: what the MCP SDK answers to a handshake, the index of verbs
 	$(BIN)/python -c 'from nudge.interfaces.mcp_sdk import write_handshake; write_handshake()'
+	$(BIN)/python -m tools.verb_index
 
 lock: $(BIN)/python ## Renew requirements-dev.lock, the versions that the development environment has
 	@$(PIP) uv

@@ -1,7 +1,8 @@
 """The verbs by name: the operations that each calls, and what help says about it.
 
 A verb is registered beside its function (`nudge.cli.app.verb`). The name of a verb below another has both words:
-`note store`.
+`note store`. Only the module that has the verb that is run is imported: `verb_index`, which `make handshake` writes,
+says which that is.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
+
+from nudge.cli.verb_index import MODULES_OF
 
 HINTS, NOTES, HISTORY = "Hints", "Notes and the journal", "History"
 TELLING, SERVER = "What agents are told", "Server and clients"
@@ -42,26 +45,27 @@ class Verb:
         self.parent, _, self.word = name.rpartition(" ")
 
 
-_WORDS = {
-    "nudge.hints.cli": "set get query ls delete bump scan",
-    "nudge.notes.cli": "remember recall explain note",
-    "nudge.journal.cli": "journal",
-    "nudge.history.cli": "search recent history sessions trace timeline show",
-    "nudge.notes.archive_cli": "note",
-    "nudge.history.purge_cli": "pin unpin purge",
-    "nudge.history.backup_cli": "backup restore",
-    "nudge.hints.transfer_cli": "export import",
-    "nudge.notes.transfer_cli": "note",
-    "nudge.cli.switches": "off on",
-    "nudge.telling.cli": "inject told stats statusline replay",
-    "nudge.learning.cli": "facts",
-    "nudge.page.cli": "known browse watch open",
-    "nudge.cli.server": "serve status stop token doctor",
-    "nudge.cli.wiring": "backfill connect disconnect record",
-    "nudge.cli.man": "completion man help version",
-}
-"""Each module of verbs, with the first words of its verbs, in the order in which help lists them. Only the modules that
-may have the verb that is run are imported. A verb that is missing here is found by importing all, which takes 0.1 s."""
+MODULES = (
+    "nudge.hints.cli",
+    "nudge.notes.cli",
+    "nudge.journal.cli",
+    "nudge.history.cli",
+    "nudge.notes.link_cli",
+    "nudge.notes.archive_cli",
+    "nudge.history.purge_cli",
+    "nudge.history.backup_cli",
+    "nudge.hints.transfer_cli",
+    "nudge.notes.transfer_cli",
+    "nudge.notes.shell_cli",
+    "nudge.cli.switches",
+    "nudge.telling.cli",
+    "nudge.learning.cli",
+    "nudge.page.cli",
+    "nudge.cli.server",
+    "nudge.cli.wiring",
+    "nudge.cli.man",
+)
+"""The modules of verbs, in the order in which help lists theirs."""
 _BY_NAME: dict[str, Verb] = {}
 
 
@@ -73,26 +77,28 @@ def register(entry: Verb) -> None:
 
 @cache
 def _load_all() -> None:
-    for module in _WORDS:
+    for module in MODULES:
         import_module(module)
+
+
+def modules_by_name() -> dict[str, str]:
+    """Return the names and aliases of all verbs, each with the module that has it: what `verb_index` must be."""
+    _load_all()
+    return {name: module for module in MODULES for name, entry in _BY_NAME.items() if entry.module == module}
 
 
 def all_verbs() -> list[Verb]:
     """Return every verb, in the order in which help lists those of a group."""
-    _load_all()
-    modules, words = list(_WORDS), " ".join(_WORDS.values()).split()
-    return sorted(
-        dict.fromkeys(_BY_NAME.values()),
-        key=lambda entry: (words.index(entry.name.split()[0]), modules.index(entry.module)),
-    )
+    entries = list(dict.fromkeys(_BY_NAME[name] for name in modules_by_name()))
+    first = {name: place for place, name in reversed([*enumerate(entry.name.split()[0] for entry in entries)])}
+    return sorted(entries, key=lambda entry: first[entry.name.split()[0]])
 
 
 def _find(name: str) -> Verb | None:
-    first = name.split()[0]
-    for module, words in _WORDS.items():
-        if name not in _BY_NAME and first in words.split():
-            import_module(module)
-    if name not in _BY_NAME:
+    """Return a verb after importing the module that has it; all are imported for an unknown name."""
+    if name in MODULES_OF:
+        import_module(MODULES_OF[name])
+    else:
         _load_all()
     return _BY_NAME.get(name)
 

@@ -3,19 +3,16 @@ delete, promote, link, unlink, resolve, stats, repos and shell."""
 
 from __future__ import annotations
 
-import contextlib
 import re
-import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
 
-from nudge.cli import app, completion, output, params, plain
+from nudge.cli import completion, output, params, plain
 from nudge.cli.app import verb, verb_group
-from nudge.cli.output import EXIT_BROKEN_PIPE, EXIT_NOT_FOUND, EXIT_OK, EXIT_REFUSED, Console
+from nudge.cli.output import EXIT_NOT_FOUND, EXIT_OK, EXIT_REFUSED, Console
 from nudge.cli.params import (
-    NOTE_ID,
     WHOLE,
     field_options,
     filter_options,
@@ -34,7 +31,7 @@ from nudge.core.text import escape
 from nudge.core.words import content_words
 from nudge.hints import cli as hints
 from nudge.notes import render
-from nudge.notes.fields import RELATIONS, TIERS
+from nudge.notes.fields import TIERS
 
 _TITLE_CHARS = 100  # in a title that is made from the first sentence
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[\"'(]?[A-Z0-9])|\n")
@@ -430,71 +427,6 @@ def _set_pinned(invocation: Invocation, note_id: int, is_pinned: bool) -> int:
     return EXIT_OK
 
 
-def _note_argument(name: str, metavar: str, help: str) -> Callable[[params.F], params.F]:
-    return click.argument(name, metavar=metavar, type=NOTE_ID, help=help, shell_complete=completion.note_ids)
-
-
-@verb(
-    "note link",
-    "nudge note link m12 m7 --relation supersedes",
-    "nudge note link m12 m13",
-    group=NOTES,
-    summary="link two notes",
-    operations=("nudge.memory_link",),
-)
-@_note_argument("source", "SOURCE", "The note that the link starts from, such as m12.")
-@_note_argument("target", "TARGET", "The note that the link leads to.")
-@option("--relation", type=click.Choice(RELATIONS), help="What SOURCE is to TARGET (default: related_to).")
-def link(invocation: Invocation, source: int, target: int, relation: str | None) -> int:
-    """`nudge note get` prints the links of a note."""
-    fields = {"source_id": source, "target_id": target, **params.drop_none(relation=relation)}
-    console, result = invocation.console, invocation.call("nudge.memory_link", fields)
-    word = (relation or RELATIONS[0]).replace("_", " ")
-    suffix = "" if result["new"] else " (it already was)"
-    line = f"{note_name(source)} {word} {note_name(target)}{suffix}"
-    console.result(result, [console.styler.done(line)])
-    return EXIT_OK
-
-
-@verb(
-    "note unlink",
-    "nudge note unlink m12 m7",
-    "nudge note unlink m12 m7 --relation supersedes",
-    group=NOTES,
-    summary="delete a link between two notes",
-    operations=("nudge.memory_delete_link",),
-)
-@_note_argument("source", "SOURCE", "The note that the link starts from, such as m12.")
-@_note_argument("target", "TARGET", "The note that the link leads to.")
-@option("--relation", type=click.Choice(RELATIONS), help="Only the link of this relation (default: every one).")
-def unlink(invocation: Invocation, source: int, target: int, relation: str | None) -> int:
-    """Deletes the links from SOURCE to TARGET, not those in the other direction. `nudge note get` prints the links of
-    a note."""
-    fields = {"source_id": source, "target_id": target, **params.drop_none(relation=relation)}
-    console, result = invocation.console, invocation.call("nudge.memory_delete_link", fields)
-    line = f"deleted {output.count(result['deleted'], 'link')} from {note_name(source)} to {note_name(target)}"
-    console.result(result, [console.styler.done(line)])
-    return EXIT_OK
-
-
-@verb(
-    "note resolve",
-    "nudge note resolve m12 m7",
-    group=NOTES,
-    summary="mark which of two contradicting notes is right",
-    operations=("nudge.memory_resolve",),
-)
-@_note_argument("winner", "RIGHT", "The note that is right.")
-@_note_argument("loser", "WRONG", "The note that it supersedes.")
-def resolve_contradiction(invocation: Invocation, winner: int, loser: int) -> int:
-    """WRONG is lowered to priority 1 and confidence 0.1, and a link says that RIGHT supersedes it."""
-    result = invocation.call("nudge.memory_resolve", {"winner_id": winner, "loser_id": loser})
-    console = invocation.console
-    line = f"{note_name(winner)} supersedes {note_name(loser)}, which now has priority 1 and confidence 0.1"
-    console.result(result, [console.styler.done(line)])
-    return EXIT_OK
-
-
 @verb(
     "note stats",
     "nudge note stats",
@@ -527,75 +459,3 @@ def repos(invocation: Invocation) -> int:
     if not rows and not console.as_json:
         console.note("there are no notes yet; store one with: nudge remember TEXT")
     return EXIT_OK
-
-
-# note shell
-
-_SHELL_PROMPT = "note> "
-_SHELL_HELP = (
-    ("recall WORDS", "find notes with any of the words"),
-    ("search WORDS", "find notes with all of the words"),
-    ("list [REPO]", "list notes"),
-    ("get ID", "show a note in full"),
-    ("stats", "count notes"),
-    ("repos", "list the repos that have notes"),
-    ("delete ID", "delete a note permanently"),
-    ("help", "show this"),
-    ("quit", "leave; so does Ctrl-D"),
-)
-_SHELL_VERBS = ("recall", "search", "list", "get", "stats", "repos", "namespaces", "delete")
-
-
-@verb(
-    "note shell",
-    "nudge note shell",
-    "printf 'recall sqlite\\nstats\\n' | nudge note shell",
-    group=NOTES,
-    summary="browse notes at a prompt",
-)
-def shell(invocation: Invocation) -> int:
-    """Each line is a command: recall, search, list, get, stats, repos, delete, help or quit. They take the options of
-    `nudge note COMMAND`. Reads lines from stdin when it is not a terminal."""
-    global_options = ["--json"] if invocation.as_json else []
-    global_options += ["--port", str(invocation.port)] if invocation.port is not None else []
-    for line in _read_lines():
-        command, *rest = line.split()
-        if command in ("quit", "exit"):
-            break
-        if command == "help":
-            width = max(len(name) for name, _ in _SHELL_HELP)
-            invocation.console.show(f"{name.ljust(width)}  {meaning}" for name, meaning in _SHELL_HELP)
-        elif command not in _SHELL_VERBS:
-            invocation.console.note(f"unknown command {command!a}; try: help")
-        elif app.main([*global_options, "note", command, *_verb_arguments(command, rest)]) == EXIT_BROKEN_PIPE:
-            return EXIT_BROKEN_PIPE
-    return EXIT_OK
-
-
-def _verb_arguments(command: str, rest: list[str]) -> list[str]:
-    """Return the arguments of the verb: `list REPO` is the one command that differs from it."""
-    if command == "list" and rest and not rest[0].startswith("-"):
-        return ["--repo", *rest]
-    return rest
-
-
-def _read_lines() -> Iterator[str]:
-    """Yield the lines of stdin that are not empty; at a terminal with a prompt, line editing and history."""
-    if sys.stdin is None or sys.stdin.closed:
-        return
-    if not sys.stdin.isatty():
-        yield from (line for line in sys.stdin if line.strip())
-        return
-    with contextlib.suppress(ImportError):  # not in every build of Python; `input` uses it when it is loaded
-        import readline  # noqa: F401
-    while True:
-        try:
-            line = input(_SHELL_PROMPT)
-        except KeyboardInterrupt:
-            print()
-            continue
-        except EOFError:
-            print()
-            return
-        if line.strip():
-            yield line

@@ -65,6 +65,7 @@ _READ_FROM_OTHERS = (
     "telling/common_words.py",
 )
 """What these hold are patterns for the text of other programs, not sentences of Nudge."""
+_INDEX = "cli/verb_index.py"  # it has the names that verbs had before, too
 
 
 def wrong_words(text: str, *, with_code: bool = False) -> list[str]:
@@ -100,7 +101,7 @@ def _messages(path: Path) -> Iterator[str]:
 
 def _modules() -> list[str]:
     names = sorted(path.relative_to(ROOT / "nudge").as_posix() for path in (ROOT / "nudge").rglob("*.py"))
-    return [name for name in names if not name.startswith(_READ_FROM_OTHERS)]
+    return [name for name in names if not name.startswith((*_READ_FROM_OTHERS, _INDEX))]
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,10 @@ import pytest
 from nudge import __version__
 from nudge.cli.app import Root, load_command
 from nudge.cli.plain import Invocation
-from nudge.cli.verbs import GROUPS, Verb, all_verbs, shown_verbs
+from nudge.cli.verbs import GROUPS, MODULES, Verb, all_verbs, shown_verbs
 from tests.unit.cli.conftest import HINT, Nudge, Server
 from tests.unit.cli.test_history import FACT
+from tools import verb_index
 
 SHOWN = list(shown_verbs())
 
@@ -114,6 +115,14 @@ def test_help_of_a_verb(nudge: Nudge, verb: Verb) -> None:
     assert nudge("--help", *words).out == outcome.out == nudge("help", *words).out == nudge(*words, "-h").out
     for alias in verb.aliases:
         assert nudge(alias, "--help").out == outcome.out
+
+
+def test_the_index_of_verbs_is_that_of_the_code() -> None:
+    """`make handshake` writes it; a module with verbs that is in no list would have none."""
+    assert verb_index.FILE.read_text() == verb_index.text()
+    package = verb_index.FILE.parents[1]
+    with_verbs = {path for path in package.rglob("*.py") if "\n@verb(" in path.read_text()}
+    assert with_verbs == {package.parent / f"{module.replace('.', '/')}.py" for module in MODULES}
 
 
 @pytest.mark.parametrize("verb", all_verbs(), ids=lambda verb: verb.name)
