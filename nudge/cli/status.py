@@ -41,7 +41,7 @@ _FIRST_FIELDS = (
     *("role", "pid", "owner", "version", "uptime", "session", "members"),
     *("hints", "log_bytes", "durability", "history", "recording", "spool", "last_error"),
 )
-_LABELS = {"log_bytes": "log", "last_error": "last error", "differences": "differs"}
+_LABELS = {"log_bytes": "log", "last_error": "last error", "differences": "differs", "model": "language model"}
 _SHOWN_WITH = {"client": "owner", "started": "uptime"}
 
 
@@ -134,6 +134,14 @@ def _text(value: Any) -> str:
     return escape(str(value))
 
 
+def _model_text(answer: Status) -> str:
+    """`qwen3:4b at http://127.0.0.1:11434/v1: answers`."""
+    model = answer["model"]
+    where = f"{_text(model['name'])} at {_text(model['url'])}: " if "name" in model and "url" in model else ""
+    told = [model.get("state"), model.get("why"), model.get("sends")]
+    return where + "; ".join(_text(text) for text in told if text)
+
+
 _FORMATTERS: dict[str, Callable[[Status], str]] = {
     "owner": _owner_text,
     "uptime": _uptime_text,
@@ -142,4 +150,5 @@ _FORMATTERS: dict[str, Callable[[Status], str]] = {
     "log_bytes": lambda answer: format_size(answer["log_bytes"]),
     "durability": _durability_text,
     "history": _history_text,
+    "model": _model_text,
 }

@@ -52,6 +52,7 @@ MODULES = (
     "nudge.history.cli",
     "nudge.notes.link_cli",
     "nudge.notes.archive_cli",
+    "nudge.proposals.cli",
     "nudge.history.purge_cli",
     "nudge.history.backup_cli",
     "nudge.hints.transfer_cli",

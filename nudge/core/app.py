@@ -36,6 +36,7 @@ from nudge.core.loop_turns import with_loop_turns
 from nudge.hints.lifetime import Answers, HintLifetime, PreviousLifetime, check_fingerprint
 from nudge.hints.model import Decision, Hint, Identity, hide_secrets
 from nudge.learning.facts import Facts
+from nudge.proposals.language_model import LanguageModel
 from nudge.storage.changelog import ChangeLog, LogGone
 from nudge.storage.database import Database, StoredAnswer, find_answer, run_once
 from nudge.telling.edits import Edits
@@ -112,6 +113,8 @@ class App:
         """Merges the index of notes some seconds after notes were stored."""
         self.activity = SessionActivity()
         """When sessions were last seen, and what they did since they updated their attempts."""
+        self.model = LanguageModel(lifetime.settings)
+        """The language model of the session, if its settings name one."""
         self.on_write: set[Callable[[str], None]] = set()
         """Called with the name of each operation that may have changed something."""
         self.calls = 0

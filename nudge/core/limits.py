@@ -310,6 +310,28 @@ MAX_FORGOTTEN_IDS = 1_000  # notes that are archived by their ids
 MAX_CONSOLIDATED = 100  # notes in one consolidation
 SWEPT_NOTES = 500  # expired notes that one transaction moves to the archive
 
+# A language model
+MODEL_TIMEOUT = 5.0  # seconds for one request
+MODEL_WAIT = 5.0  # seconds that a question waits for the one before it
+MODEL_FAILURES, MODEL_REST = 3, 60.0  # failures in a row, after which it is left alone for so many seconds
+MAX_MODEL_ANSWER_BYTES = 128 * KIB
+MODEL_ANSWER_TOKENS = 512
+MODEL_TEXT_CHARS = 4_000  # of one note
+MODEL_TITLE_CHARS = 160
+MAX_MODEL_URL_CHARS, MAX_MODEL_NAME_CHARS = 500, 200
+EXPANSION_WAIT = 1.0  # seconds that a recall waits for more words, of its CALL_TIMEOUT
+EXPANDED_WORDS = 8
+KEPT_EXPANSIONS = 200  # queries
+MAX_PROPOSED_CHARS = 40  # of a word or a tag
+PROPOSED_TAGS = 5
+PROPOSED_PAIRS = 3  # notes with which a new one is compared
+PROPOSED_GROUPS, LEAST_PROPOSED_GROUP = 5, 3
+GROUPED_TITLES = 40  # in one question
+EXAMINED_FOR = 86_400.0  # seconds after a note was stored in which something is proposed for it without being asked
+EXAMINED_AT_ONCE = 5
+QUIET_SECONDS = 60.0  # without a call, after which groups are looked for
+MAX_PROPOSALS_LISTED = 200
+
 # The journal
 MAX_ATTEMPT_TEXT_BYTES = 1_000  # of a hypothesis, an action, a prediction, a note, a cause, a lesson
 MAX_RESULT_BYTES = 2_000  # of a result, and of a surprise

@@ -16,6 +16,8 @@ _MODULES = (
     "nudge.notes.assemble_ops",
     "nudge.notes.upkeep_ops",
     "nudge.notes.transfer_ops",
+    "nudge.proposals.ops",
+    "nudge.proposals.review_ops",
     "nudge.journal.ops",
     "nudge.journal.reminder_ops",
     "nudge.history.record_ops",

@@ -303,6 +303,7 @@ NOTE_EXAMPLES: dict[str, dict[str, Any]] = {
         "links": [{"source_id": 71, "target_id": 72, "relation": "derived_from"}],
     },
     "nudge.memory_export": {"namespace": "my-app"},
+    "nudge.memory_proposals": {"kind": "tags", "limit": 20},
 }
 
 JOURNAL_EXAMPLES: dict[str, dict[str, Any]] = {
@@ -341,7 +342,7 @@ _CAN_BE_INVALID = frozenset(
     f"nudge.memory_{name}"
     for name in (
         *("store", "bulk", "recall", "explain", "search", "list", "get", "update", "link", "get_links", "resolve"),
-        *("delete_link", "promote", "import", "export"),
+        *("delete_link", "promote", "import", "export", "proposals"),
         *("auto_consolidate", "consolidate", "archive_list", "archive_restore", "forget", "delete", "archive_purge"),
     )
 ) | (JOURNAL_EXAMPLES.keys() - {"nudge.start_session"})

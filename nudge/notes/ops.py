@@ -45,6 +45,7 @@ from nudge.notes.models import (
 from nudge.notes.note import Lifetimes, Note
 from nudge.notes.retrieval import Words, count_segments, is_small, merge_new_segments, merge_segments
 from nudge.notes.store import NoteFilter
+from nudge.proposals.expansion_ops import recall_more
 from nudge.storage.database import Database
 
 _COUNTED_AFTER = 1.0  # seconds after a recall: each commit empties the caches of the threads that read
@@ -244,14 +245,29 @@ async def recall(app: App, params: Recall, call: Call) -> Any:
         words = Words.parse(params.context, all_needed=False, field="context")
         return found, archive.describe_matches(connection, where, words)
 
+    def find(connection: sqlite3.Connection, query: str) -> list[ranking.Match]:
+        return ranking.recall(connection, query, note_filter(connection, visible, params), params.limit, now)
+
     matches, archived = await app.read(read)
+    matches, more_words = await recall_more(
+        app, params.context, matches, find, visible=visible, namespace=params.namespace
+    )
     chosen, tokens = _within_budget(matches, params.budget_tokens)
     rows, more = fitting([shown_note(match.note.to_row(match.score.total), visible) for match in chosen])
     if params.touch and rows:
         touch_later(app, [row["id"] for row in rows])
     budget = {} if params.budget_tokens is None else {"tokens": tokens}
     more_of = {"more": True} if more else {}
-    return {"memories": rows, "count": len(rows), "mode": "keyword", **budget, **more_of, **archived}
+    expanded = {"expanded_terms": more_words} if more_words else {}
+    return {
+        "memories": rows,
+        "count": len(rows),
+        "mode": "keyword",
+        **budget,
+        **more_of,
+        **expanded,
+        **({} if rows else archived),
+    }
 
 
 def touch_later(app: App, ids: Sequence[int]) -> None:

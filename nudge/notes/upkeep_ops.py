@@ -395,20 +395,22 @@ async def namespaces(app: App, _params: NoMemoryParams, call: Call) -> Any:
     route="GET /api/v1/capabilities",
     result=CapabilitiesResult,
     listed=False,
-    summary="Notes: what this server supports: retrieval by words, no embeddings, no language model.",
+    summary="Notes: what this server supports: how notes are found, and whether a language model helps.",
 )
 async def capabilities(app: App, _params: NoMemoryParams, _call: Call) -> Any:
-    """What this installation can do: retrieval by words, with no embeddings and no language model."""
-    lifetimes = lifetimes_of(app)
+    """What this server can do now, and `model`, why its language model cannot help if it cannot."""
+    lifetimes, model = lifetimes_of(app), app.model.report()
+    has_model = model is not None and model["state"] != "off"
     return {
-        "tier": "keyword",
+        "tier": app.lifetime.settings.tier,
         "features": {
             "keyword_search": True,
             "semantic_search": False,
-            "query_expansion": False,
-            "auto_tagging": False,
-            "contradiction_analysis": False,
+            "query_expansion": has_model,
+            "auto_tagging": has_model,
+            "contradiction_analysis": has_model,
         },
+        **({} if model is None else {"model": model}),
         "tiers": dict(zip(TIERS, (lifetimes.short, lifetimes.mid, lifetimes.long), strict=True)),
         "kinds": list(KINDS),
         "relations": list(RELATIONS),

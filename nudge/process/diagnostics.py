@@ -75,6 +75,7 @@ class SelfReport:
             "durability": "process" if lifetime.log else "none",
             "spool": history.pop("spool", None),
             "history": history or None,
+            **({} if (model := self._app.model.report()) is None else {"model": model}),
             "last_error": self._app.last_error,
             "warnings": [*filter(None, warnings), *self._settings.warnings],
             "settings": self._settings.session,

@@ -49,6 +49,9 @@ class Settings:
     retention: dict[str, int]
     memories: dict[str, float]
     tier: str
+    llm_url: str
+    llm_model: str
+    llm_remote: bool
     tools: str
 
     def __init__(

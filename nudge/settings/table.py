@@ -88,6 +88,32 @@ def _parse_tier(raw: Any) -> str:
     return text
 
 
+def _parse_model_url(raw: Any) -> str:
+    """The address before `/chat/completions`; empty means none. A name and a password have no place in it."""
+    url = str(raw).strip().rstrip("/")
+    if not url:
+        return ""
+    from urllib.parse import urlsplit  # late: few set it
+
+    try:
+        parts = urlsplit(url)
+        is_complete = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_complete = False
+    if not is_complete or not url.isascii() or not url.isprintable() or len(url) > limits.MAX_MODEL_URL_CHARS:
+        raise ValueError("must be an address such as http://127.0.0.1:11434/v1")
+    if "@" in parts.netloc or parts.query or parts.fragment or any(char in url for char in ' \\"<>'):
+        raise ValueError("must be an address without a login, a query or a fragment")
+    return url
+
+
+def _parse_model_name(raw: Any) -> str:
+    name = str(raw).strip()
+    if not name.isprintable() or len(name) > limits.MAX_MODEL_NAME_CHARS:
+        raise ValueError(f"must be the name of a model, at most {limits.MAX_MODEL_NAME_CHARS} characters")
+    return name
+
+
 def _parse_names(raw: Any) -> tuple[str, ...]:
     """A list in `config.toml`; in the environment, separated by commas."""
     parts = raw if isinstance(raw, list) else str(raw).split(",")
@@ -264,6 +290,19 @@ SETTINGS = (
         _parse_tier,
         "what finds notes: `keyword` their words, `semantic` also their meaning, `smart` also a language model that "
         "you run, which proposes words, tags and contradictions, `autonomous` the same without being asked",
+    ),
+    Setting(
+        "llm_url",
+        "",
+        _parse_model_url,
+        "address of the language model of the tier `smart`, as far as `/v1`: `http://127.0.0.1:11434/v1` for Ollama",
+    ),
+    Setting("llm_model", "", _parse_model_name, "name of that model, as its server calls it"),
+    Setting(
+        "llm_remote",
+        False,
+        parse_switch,
+        "let `llm_url` name another machine: titles and texts of notes, and queries that find little, are sent there",
     ),
     Setting(
         "tools",

@@ -341,11 +341,45 @@ _CALLED_COUNTS = (
 )
 
 
+_PROPOSALS = (
+    # What a language model said about notes. `details` is what would change, `undo` what did.
+    """CREATE TABLE proposals (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, name TEXT NOT NULL, details TEXT NOT NULL,
+        state TEXT NOT NULL, model TEXT NOT NULL, proposed_at REAL NOT NULL, decided_at REAL, undo TEXT,
+        UNIQUE (kind, name)
+    )""",
+    "CREATE INDEX proposals_state ON proposals(state, id)",
+    """CREATE TABLE proposal_notes (
+        note_id INTEGER NOT NULL, proposal_id INTEGER NOT NULL REFERENCES proposals(id) ON DELETE CASCADE,
+        PRIMARY KEY (note_id, proposal_id)
+    ) WITHOUT ROWID""",
+    "CREATE INDEX proposal_notes_proposal ON proposal_notes(proposal_id)",
+    # The state of a note for which proposals were made without being asked.
+    """CREATE TABLE examined_notes (
+        note_id INTEGER PRIMARY KEY REFERENCES notes(id) ON DELETE CASCADE, updated_at REAL NOT NULL
+    )""",
+    # A text that changed may deserve another answer. What was accepted can be undone as long as its notes exist.
+    """CREATE TRIGGER proposals_of_changed_note AFTER UPDATE OF title, content ON notes
+        WHEN old.title IS NOT new.title OR old.content IS NOT new.content BEGIN
+        DELETE FROM proposals WHERE state <> 'accepted'
+            AND id IN (SELECT proposal_id FROM proposal_notes WHERE note_id = old.id);
+    END""",
+    """CREATE TRIGGER proposals_of_deleted_note AFTER DELETE ON notes BEGIN
+        DELETE FROM proposals WHERE id IN (SELECT proposal_id FROM proposal_notes WHERE note_id = old.id)
+            AND (state <> 'accepted' OR NOT EXISTS (SELECT 1 FROM archived_notes WHERE id = old.id));
+    END""",
+    """CREATE TRIGGER proposals_of_purged_note AFTER DELETE ON archived_notes
+        WHEN NOT EXISTS (SELECT 1 FROM notes WHERE id = old.id) BEGIN
+        DELETE FROM proposals WHERE id IN (SELECT proposal_id FROM proposal_notes WHERE note_id = old.id);
+    END""",
+)
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     *(_HISTORY, _MEMORIES, _FACTS, _LEDGER, _JOURNAL, _LINES_OF_PROJECTS),
     *(_KEPT_KINDS, _PASSAGES, _index_passages, _FACT_DETAILS, _keep_facts_that_ran),
     *(_NOTE_FILES, _index_files, _PINNED_NOTES, _UNUSED_LINES, _BANS_OF_FACTS, _MERGED_PASSAGES),
-    _CALLED_COUNTS,
+    *(_CALLED_COUNTS, _PROPOSALS),
 )
 LATEST = len(MIGRATIONS)
 

@@ -20,7 +20,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 
-ROOMS = frozenset(("hints", "history", "journal", "learning", "notes", "page", "telling"))
+ROOMS = frozenset(("hints", "history", "journal", "learning", "notes", "page", "proposals", "telling"))
 LEAF, APP, OPS, STORE, VERBS, CLIENT_SIDE = "leaf", "app", "ops", "store", "verbs", "client side"
 LEAVES = frozenset((LEAF, "security", "settings"))
 """Every module may import these; they import nothing but each other."""
@@ -31,6 +31,7 @@ NAMED = {
     # The parts of the operation `nudge.record` that learn and tell.
     **dict.fromkeys(("nudge.learning.observer", "nudge.telling.hook_answers"), OPS),
     "nudge.telling.offline": OPS,  # the operation `nudge.inject` without a server
+    "nudge.proposals.language_model": OPS,  # it sends requests
     "nudge.hints.lifetime": OPS,  # it writes the change log and replays it
     **dict.fromkeys(("nudge.history.models", "nudge.journal.models", "nudge.notes.models"), OPS),
     **dict.fromkeys(("nudge.history.transcripts", "nudge.notes.chat_import", "nudge.hints.freshness"), CLIENT_SIDE),
@@ -50,6 +51,7 @@ MAY_IMPORT = {
     # What is told is about what the others know.
     "telling": LEAVES | {"hints", "history", "journal", "learning", "notes", "telling"},
     "journal": LEAVES | {"journal", "learning", "notes"},  # an attempt is a note; its outcome is that of a command
+    "proposals": LEAVES | {"notes", "proposals"},  # what is proposed is about notes
     "clients": LEAVES | {"clients"},
     "storage": LEAVES | {"storage"},
     "doctor": LEAVES | ROOMS | {APP, OPS, STORE, CLIENT_SIDE, "clients", "doctor", "process", "storage"},

@@ -371,6 +371,9 @@ def test_serve_has_a_flag_for_every_setting_of_a_server(nudge: Nudge, monkeypatc
         "tell": "shadow:20%",
         "journal": "auto",
         "tier": "smart",
+        "llm_url": "http://127.0.0.1:11434/v1",
+        "llm_model": "qwen3:4b",
+        "llm_remote": None,
         "tools": "all",
     }
     assert [name for name in given if given[name] is None] == [
