@@ -163,7 +163,7 @@ class _Tally:
 
     def add(self, outcome: str | None, confidence: float | None) -> None:
         self.counts[outcome or OPEN_STATUS] = self.counts.get(outcome or OPEN_STATUS, 0) + 1
-        if confidence is not None and outcome in (CONFIRMED, FALSIFIED):
+        if isinstance(confidence, int | float) and outcome in (CONFIRMED, FALSIFIED):
             self.stated.append(float(confidence))
 
     def to_wire(self) -> dict[str, Any]:

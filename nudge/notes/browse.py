@@ -10,15 +10,15 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+from nudge.notes.note_rows import COLUMNS, read_note
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from nudge.notes.note import Note
     from nudge.notes.store import NoteFilter, SqlConnection
 
-_SHOWN = ("id", "title", "preview", "kind", "tier", "namespace", "tags", "priority", "source", "updated_at")
-_COLUMNS = (
-    "n.id, n.title, substr(n.content, 1, 300), n.kind, n.tier, n.namespace, n.tags, n.priority, n.source, n.updated_at"
-)
+_PREVIEW = 300  # characters of a note's content
 _CLOCK_EVERY = 2_000  # rows
 
 
@@ -56,14 +56,14 @@ def page(
         values = [*values, *before]
     order = "ORDER BY n.updated_at DESC, n.id DESC LIMIT ?"
     if text is not None or where.kind is not None:
-        rows = connection.execute(f"SELECT {_COLUMNS} FROM notes n WHERE {condition} {order}", (*values, limit))
+        rows = connection.execute(f"SELECT {COLUMNS} FROM notes n WHERE {condition} {order}", (*values, limit))
     else:  # an index has the notes of each kind in this order: the first of each are merged
         kinds = list(_kinds(connection))
         parts = [f"SELECT * FROM (SELECT n.id FROM notes n WHERE n.kind = ? AND {condition} {order})"] * len(kinds)
         ids = " UNION ALL ".join(parts) or "SELECT NULL"
         given = [value for kind in kinds for value in (kind, *values, limit)]
-        rows = connection.execute(f"SELECT {_COLUMNS} FROM notes n WHERE n.id IN ({ids}) {order}", (*given, limit))
-    return [_row(row) for row in rows]
+        rows = connection.execute(f"SELECT {COLUMNS} FROM notes n WHERE n.id IN ({ids}) {order}", (*given, limit))
+    return [_row(read_note(row), now) for row in rows]
 
 
 def count(
@@ -109,9 +109,21 @@ def _kinds(connection: SqlConnection) -> Iterator[Any]:
         row = connection.execute("SELECT min(kind) FROM notes WHERE kind > ?", row).fetchone()
 
 
-def _row(row: Sequence[Any]) -> dict[str, Any]:
-    shown = dict(zip(_SHOWN, row, strict=True))
-    return {**shown, "tags": _tags(shown["tags"])}
+def _row(note: Note, now: float) -> dict[str, Any]:
+    """What is listed of a note. SQLite puts a damaged time before all others: it counts as now."""
+    draft = note.draft
+    return {
+        "id": note.id,
+        "title": draft.title,
+        "preview": draft.content[:_PREVIEW],
+        "kind": draft.kind,
+        "tier": draft.tier,
+        "namespace": draft.namespace,
+        "tags": list(draft.tags),
+        "priority": draft.priority,
+        "source": draft.source,
+        "updated_at": note.updated_at or now,
+    }
 
 
 def _tags(raw: Any) -> list[str]:

@@ -29,9 +29,12 @@ if TYPE_CHECKING:
 
 # What the index `notes_pinned` is over: the notes that somebody gave the tag `pinned`.
 _IS_PINNED = "instr(tags, '\"pinned\"') > 0"
+_BRANCH = "CASE WHEN json_valid(origin) THEN json_extract(origin, '$.branch') END"
+_IS_READABLE = "typeof(title) = 'text' AND typeof(content) = 'text' AND typeof(updated_at) IN ('real', 'integer')"
+"""A damaged row is shown in lists of notes; it must not keep the others from being told."""
 _NOTES = (
-    "SELECT id, kind, title, substr(content, 1, ?), updated_at, json_extract(origin, '$.branch') FROM notes"
-    " WHERE (expires_at IS NULL OR expires_at > ?) AND confidence >= ? AND"
+    f"SELECT id, kind, title, substr(content, 1, ?), updated_at, {_BRANCH} FROM notes"
+    f" WHERE (expires_at IS NULL OR expires_at > ?) AND confidence >= ? AND {_IS_READABLE} AND"
 )
 _LATEST_NOTES = f" ORDER BY updated_at DESC LIMIT {4 * limits.INJECTED_NOTES}"
 _PINNED_NOTES = f"{_NOTES} namespace IN (?, 'global') AND {_IS_PINNED} {_LATEST_NOTES}"
@@ -42,8 +45,8 @@ _NOTES_ABOUT_FILES = (
 )
 _OPEN_ATTEMPTS = (
     "SELECT id, title, json_extract(metadata, '$.hypothesis'), json_extract(metadata, '$.prediction'),"
-    " attempt_session, updated_at, namespace, json_extract(origin, '$.branch') FROM notes"
-    " WHERE kind = 'attempt' AND attempt_session IS NOT NULL AND attempt_outcome IS NULL"
+    f" attempt_session, updated_at, namespace, {_BRANCH} FROM notes"
+    f" WHERE kind = 'attempt' AND attempt_session IS NOT NULL AND attempt_outcome IS NULL AND {_IS_READABLE}"
 )
 
 

@@ -50,6 +50,19 @@ _CALLS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("auto_consolidate", {"dry_run": True}),
     ("gc", {}),
 )
+_OTHER_CALLS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("known", {"facets": True}),
+    ("known", {"query": "deploy", "facets": True}),
+    ("known", {"kind": "decision"}),
+    ("known", {"limit": 1}),
+    ("inject", {"context": {"repo": f"git:{NAMESPACE}"}}),
+    ("assemble_context", {"query": "deploy"}),
+    ("list_ghap_entries", {"project": None}),
+    ("get_orphaned_ghap", {}),
+    ("journal_calibration", {"project": None}),
+    ("changes", {}),
+)
+"""Operations of other rooms that read notes."""
 
 
 @pytest.fixture
@@ -85,7 +98,43 @@ def test_a_damaged_note_is_listed_and_can_be_deleted(database: Database, bad: st
     assert len(listed) == 2 and "damaged" not in listed[spoiled - 1]
     for operation, params in _CALLS:
         call(operation, **params)
+    for operation, params in _OTHER_CALLS:
+        outcome = store.call(f"nudge.{operation}", params)
+        assert "result" in outcome, (operation, params, outcome)
+        json.dumps(outcome["result"], allow_nan=False)
     assert call("recall", context="deploy target")["memories"][0]["id"] == spoiled - 1
     assert call("get", id=spoiled)["memory"]["id"] == spoiled
     call("delete", id=spoiled)
     assert [row["id"] for row in call("list")["memories"]] == [spoiled - 1]
+
+
+_SHOWN_AS_DAMAGED = ("title = x'c328'", f"title = {_HUGE}", "kind = 'rumor'", "updated_at = 'soon'", "tags = '{'")
+
+
+@pytest.mark.parametrize("bad", _SHOWN_AS_DAMAGED)
+def test_a_damaged_note_is_shown_as_damaged_on_the_page(database: Database, bad: str) -> None:
+    """`nudge known` and the page list it as `nudge note list` does, and every other note, page by page."""
+    store = InProcess(database)
+    for number in range(5):
+        store.call("nudge.memory_store", {"title": f"Deploy window {number}", "content": "staging", "kind": "decision"})
+    _spoil(database, f"UPDATE notes SET {bad} WHERE id = 2")  # noqa: S608 - constants
+    rows: list[dict[str, Any]] = []
+    params: dict[str, Any] = {"limit": 2}
+    while params.get("after", "") is not None:
+        answer = store.call("nudge.known", params)["result"]
+        rows += answer["items"]
+        params["after"] = answer["next"]
+    assert sorted(row["id"] for row in rows) == ["m1", "m2", "m3", "m4", "m5"]
+    assert [row["id"] for row in rows if row["title"].startswith("(damaged: ")] == ["m2"]
+    assert all(len(row["title"]) < 1_000 for row in rows)
+
+
+def test_a_damaged_note_does_not_silence_a_start(database: Database) -> None:
+    """The other pinned notes are told."""
+    store = InProcess(database)
+    for title in ("Deploy target is staging", "Deploy window is Monday"):
+        note = {"title": title, "content": "as agreed", "namespace": NAMESPACE, "tags": ["pinned"], "kind": "decision"}
+        store.call("nudge.memory_store", note)
+    _spoil(database, "UPDATE notes SET origin = '{' WHERE id = 1")
+    start = store.call("nudge.inject", {"context": {"repo": f"git:{NAMESPACE}"}})
+    assert "Deploy window is Monday" in start["result"]["text"], start

@@ -133,6 +133,29 @@ def test_a_command_is_told_as_it_ran(machine: Machine, case: str) -> None:
     assert mangled not in _everything_told(machine, repo, failed, error)
 
 
+@pytest.mark.parametrize(
+    ("worked", "told"),
+    [
+        ("make deploy-staging DRY_RUN=1", "make deploy-staging DRY_RUN=1"),
+        ("make deploy-staging -j 2 services/api", "make deploy-staging -j 2 …"),
+        ("make deploy-staging DRY_RUN=1 services/api", "make deploy-staging DRY_RUN=1 …"),
+    ],
+)
+def test_an_argument_that_changes_what_is_done_is_told(machine: Machine, worked: str, told: str) -> None:
+    """Only paths and the choice of tests are left out, and only at the end: without `DRY_RUN=1` it would deploy."""
+    repo = _repo(machine)
+    machine.prepared_server()
+    error = "Exit code 2\nmake: *** No rule to make target 'deploy'.  Stop."
+    for session in ("s1", "s2"):
+        _record(machine, session, repo, "make deploy", error)
+        _record(machine, session, repo, worked)
+    assert (
+        f'"{told}"'
+        in json.loads(_record(machine, "s3", repo, "make deploy", error))["hookSpecificOutput"]["additionalContext"]
+    )
+    assert machine.json("get", "api", "deploy", cwd=repo)["hint"]["value"]["cmd"] == told.removesuffix(CUT_OFF)
+
+
 def test_a_command_with_an_absolute_path_is_told_as_it_ran(machine: Machine) -> None:
     """The path is not made relative: that command never ran."""
     repo = _repo(machine)

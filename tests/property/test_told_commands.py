@@ -26,6 +26,7 @@ _FAILURES = (
     ("make check", "make: *** No rule to make target 'check'.  Stop."),
     ("make test", "psycopg.OperationalError: connection refused"),
     ("make test", "DATABASE_URL is not set"),
+    ("make deploy", "make: *** No rule to make target 'deploy'.  Stop."),
     ("npm run tests", 'npm error Missing script: "tests"'),
     ("uv run pytest tests/a.py", "ERROR: file or directory not found: tests/a.py"),
     ("rg --hiden x src", "rg: unrecognized flag --hiden"),
@@ -38,6 +39,8 @@ _WORKED = (
     "uv run pytest 'tests/a b.py'",
     "npm run test",
     "rg x src",
+    "make deploy-staging DRY_RUN=1",
+    "make test DRY_RUN=1 tests/a.py",
 )
 _VALUES = ("1", "'a b'", '"x; y"', "'->'", "$HOME", "`id`", "$(id)", "src:lib", "'<b>'", '"\\$x"', "a\\ b", "é", "…")
 _BEFORE = (
@@ -101,9 +104,17 @@ def is_part(told: str, line: str) -> bool:
     return False
 
 
+def leaves_out_a_setting(told: str, line: str) -> bool:
+    """Whether what is left out at the end of every command that begins so has an argument such as `DRY_RUN=1`."""
+    last = words_of(told.removesuffix(CUT_OFF))[-1]
+    rests = [words[len(last) :] for words in words_of(line) if words[: len(last)] == last]
+    return bool(rests) and all("DRY_RUN=1" in rest for rest in rests)
+
+
 def check_told(fact: Fact, failed: str, worked: list[str]) -> None:
     if fact.cure.kind != "path":
         assert any(is_part(fact.answer, line) for line in worked), (fact.answer, worked)
+        assert not any(leaves_out_a_setting(fact.answer, line) for line in worked), (fact.answer, worked)
         assert is_part(fact.subject, failed) or is_part(fact.subject + CUT_OFF, failed), (fact.subject, failed)
     for text in (fact.text(_NOW), fact.start_text(_NOW)):
         assert not text or (fact.answer in text and fact.subject in text and text.isprintable() and "<b>" not in text)
