@@ -381,13 +381,14 @@ def _confirm_repair(question: str, *, yes: bool) -> bool:
 
 
 def _doctor_lines(styler: Styler, findings: Sequence[Finding], fixed: Sequence[tuple[str, str]]) -> Iterator[str]:
-    rows: list[tuple[str, str, str, str | None]] = [("fixed", check, did, None) for check, did in fixed]
-    rows += [(finding.level, finding.check, finding.message, finding.fix) for finding in findings]
-    width = output.widest(check for _, check, _, _ in rows)
-    for level, check, message, fix in rows:
+    rows: list[tuple[str, str, str, str | None, str | None]] = [("fixed", *pair, None, None) for pair in fixed]
+    rows += [(finding.level, finding.check, finding.message, finding.fix, finding.look) for finding in findings]
+    width = output.widest(row[1] for row in rows)
+    for level, check, message, fix, look in rows:
         yield f"{styler.paint(_LEVEL_STYLES[level], level.ljust(5))}  {check.ljust(width)}  {escape(message)}"
-        if fix is not None:
-            yield f"{' ' * (width + 9)}{styler.paint('dim', 'fix:')} {escape(fix)}"
+        for label, command in (("fix:", fix), ("look:", look)):
+            if command is not None:
+                yield f"{' ' * (width + 9)}{styler.paint('dim', label)} {escape(command)}"
     levels = [finding.level for finding in findings]
     failures, warnings = levels.count("fail"), levels.count("warn")
     if not failures and not warnings:

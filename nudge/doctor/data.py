@@ -35,8 +35,11 @@ def check_change_log(snapshot: Snapshot) -> Iterator[Finding]:
     try:
         contents = read_log(path)
     except StorageFailed as error:
-        fix = remove_command(path) if os.path.isdir(path) else f"ls -l {quote(path)}"
-        yield fail(_LOG, f"{path} cannot be read: {error.message}", fix)
+        message = f"{path} cannot be read: {error.message}"
+        if os.path.isdir(path):
+            yield fail(_LOG, message, remove_command(path))
+        else:
+            yield fail(_LOG, message, look=f"ls -l {quote(path)}")
         return
     if contents is None:
         yield ok(_LOG, "none: there is no session")
@@ -54,11 +57,10 @@ def _log_finding(snapshot: Snapshot, path: str, contents: LogContents) -> Findin
     if contents.damaged and is_at_rest:
         unreadable, readable = format_size(contents.damaged_bytes), len(contents.records)
         message = f"{path} is damaged: {unreadable} cannot be read, {readable} records can"
-        fix = "nothing to do: the next start recovers these records and keeps the damaged file beside it"
-        return fail(_LOG, message, fix)
+        return fail(_LOG, f"{message}; the next start recovers these and keeps the damaged file beside it")
     if contents.torn and is_at_rest:
         message = f"{name} ends in an incomplete record (written during a crash, never acknowledged)"
-        return warn(_LOG, message, "nothing to do: the next start drops it")
+        return warn(_LOG, f"{message}; the next start drops it")
     if copies := damaged_copies(path):
         message = f"{name} was damaged; what could be read was recovered, and the damaged file is kept"
         return warn(_LOG, f"{message}: {', '.join(copies)}", f"rm {' '.join(map(quote, copies))}")
@@ -112,8 +114,10 @@ def check_history(snapshot: Snapshot) -> Iterator[Finding]:
     if read_only and integrity.level == OK:
         folder = os.path.dirname(path)
         is_full = shutil.disk_usage(folder).free < limits.DISK_FULL_BYTES
-        fix = f"df -h {quote(folder)}" if is_full else "nudge stop; nudge doctor"
-        yield fail(_HISTORY, f"nothing can be recorded: {read_only}", fix)
+        message = f"nothing can be recorded: {read_only}"
+        yield (
+            fail(_HISTORY, message, look=f"df -h {quote(folder)}") if is_full else fail(_HISTORY, message, "nudge stop")
+        )
         return
     yield integrity
     yield _write_ahead_log(path)
@@ -142,7 +146,7 @@ def _integrity(path: str) -> Finding:
     except DatabaseDamaged as error:
         problems, foreign = [error.message], []
     except NudgeError as error:
-        return fail(_HISTORY, f"{path} cannot be read: {error.message}", f"ls -l {quote(path)}")
+        return fail(_HISTORY, f"{path} cannot be read: {error.message}", look=f"ls -l {quote(path)}")
     if problems:
         return _damage(path, problems[0])
     if foreign:

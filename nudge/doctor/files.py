@@ -137,7 +137,8 @@ def _access(path: str, forbidden: int) -> Finding | None:
     target = os.path.realpath(path)
     verb, finding = ("changed", fail) if mode & _OTHERS_WRITE else ("read", warn)
     if not _is_ours(status):
-        return finding("data", f"{path} belongs to another user, and can be {verb} by others", f"ls -ld {quote(path)}")
+        message = f"{path} belongs to another user, and can be {verb} by others"
+        return finding("data", message, look=f"ls -ld {quote(path)}")
     new_mode = mode & ~(_OTHERS if forbidden == _OTHERS else _OTHERS_WRITE)
     message = f"{path} can be {verb} by others ({mode:04o})"
     return finding("data", message, f"chmod {new_mode:o} {quote(target)}", chmod(target, new_mode))
@@ -174,7 +175,7 @@ def check_token(snapshot: Snapshot) -> Iterator[Finding]:
 def _bad_token(snapshot: Snapshot, path: str, problem: Finding) -> Finding:
     """A token that others could write may be somebody else's: it is removed rather than repaired."""
     if problem.repair is None or not os.lstat(path).st_mode & _OTHERS_WRITE:
-        return fail("token", problem.message, problem.fix or "", problem.repair)
+        return fail("token", problem.message, problem.fix, problem.repair, look=problem.look)
     repair = remove(path) if snapshot.has_no_server else None
     message = f"{path} is writable by others; it is not trusted"
     return fail("token", message, f"nudge stop --force; rm {quote(path)}", repair)
@@ -192,9 +193,9 @@ def check_disk(snapshot: Snapshot) -> Iterator[Finding]:
     path = _nearest(snapshot.directory)
     free = shutil.disk_usage(path).free
     if free < limits.DISK_FULL_BYTES:
-        yield fail("disk", f"{format_size(free)} free: changes will soon be refused", f"df -h {quote(path)}")
+        yield fail("disk", f"{format_size(free)} free: changes will soon be refused", look=f"df -h {quote(path)}")
     elif free < limits.DISK_LOW_BYTES:
-        yield warn("disk", f"{format_size(free)} free", f"df -h {quote(path)}")
+        yield warn("disk", f"{format_size(free)} free", look=f"df -h {quote(path)}")
     else:
         yield ok("disk", f"{format_size(free)} free")
 

@@ -21,7 +21,8 @@ Repair = Callable[[], str]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The result of one check, with a fix unless it is OK: a command, or a sentence."""
+    """The result of one check. What is not OK has a fix (a command, or a sentence) or, where nothing can be mended from
+    here, a command that shows more."""
 
     check: str
     level: str
@@ -29,6 +30,7 @@ class Finding:
     fix: str | None = None
     repair: Repair | None = field(default=None, compare=False, repr=False)
     question: str | None = None  # to ask the user before the repair; None when it is safe without asking
+    look: str | None = None  # a command that mends nothing, and shows what to decide on
 
     def to_wire(self) -> dict[str, Any]:
         return {
@@ -36,6 +38,7 @@ class Finding:
             "level": self.level,
             "message": self.message,
             "fix": self.fix,
+            "look": self.look,
             "fixable": self.repair is not None,
         }
 
@@ -44,12 +47,22 @@ def ok(check: str, message: str) -> Finding:
     return Finding(check, OK, message)
 
 
-def warn(check: str, message: str, fix: str, repair: Repair | None = None) -> Finding:
-    return Finding(check, WARN, message, fix, repair)
+def warn(
+    check: str, message: str, fix: str | None = None, repair: Repair | None = None, *, look: str | None = None
+) -> Finding:
+    return Finding(check, WARN, message, fix, repair, look=look)
 
 
-def fail(check: str, message: str, fix: str, repair: Repair | None = None, question: str | None = None) -> Finding:
-    return Finding(check, FAIL, message, fix, repair, question)
+def fail(
+    check: str,
+    message: str,
+    fix: str | None = None,
+    repair: Repair | None = None,
+    question: str | None = None,
+    *,
+    look: str | None = None,
+) -> Finding:
+    return Finding(check, FAIL, message, fix, repair, question, look)
 
 
 def edit_command(path: str) -> str:

@@ -57,7 +57,7 @@ def _setting_warnings(snapshot: Snapshot) -> Iterator[Finding]:
                 yield warn("settings", message, "nudge stop, then start that client again")
     else:  # a server reports them in its status
         for warning in snapshot.settings.warnings:
-            yield warn("settings", warning, "nothing to do: the next start ignores it")
+            yield warn("settings", f"{warning}; the next start ignores it")
 
 
 def _file_warnings(environ: Mapping[str, str]) -> Iterator[Finding]:
@@ -97,10 +97,10 @@ def check_lock(snapshot: Snapshot) -> Iterator[Finding]:
         return
     published = endpoint.read(snapshot.directory)
     if published is None:
-        yield warn("lock", "held, but no endpoint says by whom; a server may be starting", "nudge doctor")
+        yield warn("lock", "held, but no endpoint says by whom; a server may be starting", look="nudge doctor")
     elif (doubt := server_process.find_mismatch(snapshot.directory, published)) is not None:
         command = f"lsof {quote(snapshot.path(paths.LOCK))}"
-        yield fail("lock", f"held, but not by the process that the endpoint names: {doubt}", command)
+        yield fail("lock", f"held, but not by the process that the endpoint names: {doubt}", look=command)
     else:
         yield ok("lock", f"held by the server (pid {published.pid})")
 
@@ -147,7 +147,7 @@ def _socket(path: str) -> Finding:
     try:
         status = os.lstat(path)
     except OSError:
-        return warn("socket", f"{path} is gone; the server creates it again within a second", "nudge doctor")
+        return warn("socket", f"{path} is gone; the server creates it again within a second", look="nudge doctor")
     if not stat.S_ISSOCK(status.st_mode) or status.st_uid != os.getuid():
         return fail("socket", f"{path} is not a socket of yours", f"rm {quote(path)}")
     mode = stat.S_IMODE(status.st_mode)
@@ -170,18 +170,18 @@ def check_port(snapshot: Snapshot) -> Iterator[Finding]:
         yield ok("port", f"{configured_port} is free")
     elif snapshot.status is None:
         message = f"{configured_port} is held by another program; a server will take the next free one"
-        yield warn("port", message, _list_listeners(configured_port))
+        yield warn("port", message, look=_list_listeners(configured_port))
     elif listening is None:
         message = f"the server found no free port from {configured_port} on; only the socket is served"
-        yield warn("port", message, _list_listeners(configured_port))
+        yield warn("port", message, look=_list_listeners(configured_port))
     elif not answers_health(listening):
         message = f"the server does not answer on {listening}; agents and commands use the socket, scripts cannot"
-        yield warn("port", message, _list_listeners(listening))
+        yield warn("port", message, look=_list_listeners(listening))
     elif listening == configured_port or is_port_free(configured_port):
         yield ok("port", f"{listening} is held by the server")
     else:
         message = f"{configured_port} is held by another program; the server listens on {listening}"
-        yield warn("port", message, _list_listeners(configured_port))
+        yield warn("port", message, look=_list_listeners(configured_port))
 
 
 def _list_listeners(port: int) -> str:
@@ -223,20 +223,23 @@ _SAVE_AND_RESTART = "nudge export > hints.json; nudge stop --force; nudge import
 
 
 def _server_warnings(status: Mapping[str, Any], log: str) -> Iterator[Finding]:
-    """The warnings in the server's status, each with its fix. Where the fix is that of another finding, a server that
-    keeps hints in memory only must be restarted after it."""
+    """The warnings in the server's status, each with its fix. What sends the reader here is another check's finding; a
+    server that keeps hints in memory only must be restarted after its fix."""
     read_only = (status.get("session") or {}).get("read_only")
+    in_memory = status.get("durability") == "none"
     if read_only:
         yield warn("server", f"takes no changes: {read_only}", "nudge stop --forget")
-    elif status.get("durability") == "none" and not status.get("warnings"):
+    elif in_memory and not status.get("warnings"):
         yield warn("server", "keeps hints in memory only", _SAVE_AND_RESTART)
     for warning in status.get("warnings") or ():
         if warning.startswith(config.UNKNOWN_NAMES):  # `check_settings` reads the file itself
             continue
-        message, _, fix = warning.partition(". fix: ")
-        if fix in ("", "nudge doctor"):
-            in_memory = status.get("durability") == "none"
-            fix = f"what the other lines say; then {_SAVE_AND_RESTART}" if in_memory else f"tail {quote(log)}"
-        yield warn("server", message, fix)
+        message, _, fix = warning.removesuffix("; see: nudge doctor").partition(". fix: ")
+        if fix not in ("", "nudge doctor"):
+            yield warn("server", message, fix)
+        elif in_memory:
+            yield warn("server", message, f"what the other lines say; then {_SAVE_AND_RESTART}")
+        else:
+            yield warn("server", message, look=f"tail {quote(log)}")
     if status.get("last_error"):
-        yield warn("server", f"last error: {status['last_error']}", f"tail {quote(log)}")
+        yield warn("server", f"last error: {status['last_error']}", look=f"tail {quote(log)}")

@@ -131,7 +131,7 @@ STATES: dict[str, tuple[str, Callable[[Machine], None]]] = {
 def _fixes(machine: Machine, check: str) -> list[str]:
     """The fixes of a check that finds something."""
     rows = json.loads(machine.cli("doctor", "--json").stdout)["findings"]
-    return [row["fix"] for row in rows if row["check"] == check and row["level"] != "ok"]
+    return [row["fix"] for row in rows if row["check"] == check and row["fix"] is not None]
 
 
 def _run_as_printed(machine: Machine, command: str) -> None:

@@ -308,7 +308,7 @@ def test_doctor_sees_a_stranger_on_the_port(make_machine: Callable[..., Machine]
         listening = machine.http_only().port
         found = findings(machine)["port"]
         assert found["message"] == f"{wanted} is held by another program; the server listens on {listening}"
-        assert str(wanted) in found["fix"]
+        assert str(wanted) in found["look"] and found["fix"] is None
 
 
 def test_doctor_with_settings_that_cannot_be_read(make_machine: Callable[..., Machine]) -> None:

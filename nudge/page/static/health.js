@@ -106,7 +106,8 @@ function checks() {
   const bad = sorted.filter((one) => one.level !== 'ok');
   const good = sorted.filter((one) => one.level === 'ok');
   const row = (one) => html`<tr><td>${badge(one.level, levels[one.level])}</td><th scope="row">${clean(one.check)}</th>
-    <td><bdi>${clean(one.message)}</bdi>${one.fix ? html`<div class="fix">fix: <code>${clean(one.fix)}</code></div>` : nothing}</td></tr>`;
+    <td><bdi>${clean(one.message)}</bdi>${one.fix ? html`<div class="fix">fix: <code>${clean(one.fix)}</code></div>` : nothing}${one.look
+      ? html`<div class="fix">look: <code>${clean(one.look)}</code></div>` : nothing}</td></tr>`;
   return html`${bad.length ? html`<table class="checks"><tbody>${bad.map(row)}</tbody></table>` : html`<p class="good">No problems found.</p>`}
     <details><summary>${count(good.length, 'check')} passed</summary><table class="checks"><tbody>${good.map(row)}</tbody></table></details>`;
 }

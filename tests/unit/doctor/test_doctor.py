@@ -18,6 +18,15 @@ def test_a_fresh_machine_is_well(make: Make) -> None:
     assert not any(finding.fix or finding.repair for finding in findings if finding.level == "ok")
 
 
+def test_a_command_that_only_looks_is_no_fix(make: Make) -> None:
+    """What mends nothing is offered as something to look at: the log of the server, and who has a port."""
+    warning = "the database is odd; see: nudge doctor"
+    found = doctor.run(make(status={"durability": "process", "last_error": "x", "warnings": [warning]}))
+    looks = {one.check: one for one in found if one.look is not None}
+    assert set(looks) == {"server", "port"}
+    assert not any(one.fix or "nudge doctor" in one.message for one in looks.values())
+
+
 def test_looking_changes_nothing(make: Make, run: Path) -> None:
     """A run without a fix leaves every file as it was; only the lock's file may be created."""
     (run / "token").write_text("t0k3n")
@@ -66,5 +75,6 @@ def test_a_finding_on_the_wire() -> None:
         "level": "warn",
         "message": "held",
         "fix": "lsof",
+        "look": None,
         "fixable": True,
     }

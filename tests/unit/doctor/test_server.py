@@ -98,7 +98,7 @@ def test_a_port_before_a_server(make: Make) -> None:
         other.listen()
         snapshot = make(settings=Settings({"port": other.getsockname()[1]}))
         found = only(server.check_port(snapshot))
-        assert found.level == "warn" and found.fix == f"lsof -nP -iTCP:{snapshot.settings.port} -sTCP:LISTEN"
+        assert found.level == "warn" and found.look == f"lsof -nP -iTCP:{snapshot.settings.port} -sTCP:LISTEN"
     assert only(server.check_port(make())).level == "ok"
 
 
