@@ -42,6 +42,8 @@ _PREPOSITIONS = {
 _PARTS_OF_SUBJECT = frozenset(("for",))  # "timeout for logins" is one thing, as "login timeout" is
 _REASONS = frozenset(("because", "since", "so", "but", "when", "while", "if", "unless", "although", "instead"))
 _QUALIFIERS = frozenset(("always", "current", "currently", "default", "how", "now", "only", "please", "the", "usually"))
+_RIVALS = (("tabs", "spaces"), ("npm", "yarn", "pnpm", "bun"), ("merge", "rebase", "squash"))
+"""Of these a project uses one: "Use tabs" and "Use spaces" have a subject that neither names."""
 _COUNTS = frozenset(
     ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "once", "twice")
 )
@@ -92,7 +94,17 @@ def claims_of(title: str) -> list[Claim]:
     if is_unique and found.object and found.relation == ("", ""):
         words = tuple(word for word in _content(kept) if root(word) in found.object)
         claims.append(replace(found, subject=found.object, object=found.subject, words=words))
+    claims += _rival_claims(found)
     return [replace(claim, is_negated=True, words=_content(kept)) for claim in claims] if is_negated else claims
+
+
+def _rival_claims(claim: Claim) -> list[Claim]:
+    """The same claim with a subject, once for each thing that cannot be used beside its object."""
+    if claim.subject or claim.relation != ("", "with"):
+        return []
+    rivals = next((names for names in _RIVALS if {*map(root, names)} >= claim.object), ())
+    subject = frozenset(map(root, rivals))
+    return [replace(claim, subject=subject, words=(name,)) for name in rivals if root(name) not in claim.object]
 
 
 def may_contradict(one: Sequence[Claim], other: Sequence[Claim]) -> bool:
@@ -130,9 +142,11 @@ def _claim(tokens: Sequence[str]) -> Claim:
 
 def _begins_relation(tokens: Sequence[str], at: int) -> bool:
     """Whether a verb begins here that separates subject and object."""
-    token, after = tokens[at], tokens[at + 1 : at + 2]
+    token, after = tokens[at], tokens[at + 1 :]
     if token in (":", "="):
-        return len(tokens) - at <= 2  # a longer text says what happens: "Flaky test: login redirects twice"
+        new = [word for word in after if word not in tokens[:at]]
+        # A longer text says what happens: "Flaky test: login redirects twice".
+        return len(new) <= 1 or (len(new) == 2 and _is_count(new[0]))
     if token in _COUNT:
         return bool(after) and _is_count(after[0])
     return (

@@ -452,9 +452,9 @@ def test_what_is_wrong_comes_with_its_fix(nudge: Nudge, found: list[list[Finding
 
 def test_a_warning_is_no_failure(nudge: Nudge, found: list[list[Finding]]) -> None:
     """Exit 0; --fix is not offered where it would do nothing."""
-    found[:] = [[warn("port", "held", "lsof")]]
+    found[:] = [[warn("port", "held", look="lsof")]]
     outcome = nudge("doctor")
-    assert outcome.code == 0 and outcome.out.endswith("0 failures, 1 warning\n")
+    assert outcome.code == 0 and outcome.out.endswith(" look: lsof\n0 failures, 1 warning\n")
 
 
 def test_fix(nudge: Nudge, found: list[list[Finding]]) -> None:
@@ -469,7 +469,9 @@ def test_fix(nudge: Nudge, found: list[list[Finding]]) -> None:
     found[:] = [broken, [ok("token", "closed")]]
     assert json.loads(nudge("doctor", "--fix", "--json").out) == {
         "ok": True,
-        "findings": [{"check": "token", "level": "ok", "message": "closed", "fix": None, "fixable": False}],
+        "findings": [
+            {"check": "token", "level": "ok", "message": "closed", "fix": None, "look": None, "fixable": False}
+        ],
         "fixed": [{"check": "token", "did": "chmod 600 token"}],
     }
 

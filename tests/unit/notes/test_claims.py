@@ -34,6 +34,24 @@ def test_a_title_has_a_subject_and_mostly_an_object(title: str, subject: set[str
     assert claim.object == frozenset().union(*(claims_of(word)[0].subject for word in object_))
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "may"),
+    [
+        ("Use tabs", "We use spaces", True),
+        ("Use npm", "Use pnpm", True),
+        ("Indentation: tabs", "Indentation: 4 spaces", True),
+        ("ORM: SQLAlchemy", "ORM: the Django ORM", True),
+        ("Use tabs", "Use pytest", False),
+        ("Use Redis", "Use Kafka", False),
+        ("Flaky test: login", "Flaky test: upload times out", False),
+    ],
+)
+def test_things_that_exclude_each_other_need_no_subject(one: str, other: str, may: bool) -> None:
+    """Where a project has one of a few, and where a value has a number or repeats its subject."""
+    assert may_contradict(claims_of(one), claims_of(other)) is may
+    assert may_contradict(claims_of(other), claims_of(one)) is may
+
+
 def test_any_title_can_be_read() -> None:
     """A note with a strange title is stored all the same."""
     chance = random.Random(7)
