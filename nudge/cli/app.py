@@ -357,11 +357,10 @@ def _run_group(ctx: click.Context) -> int:
 
 # What other tools, and the documents that this one comes from, call a group or a verb.
 _OTHER_WORDS = {
-    "memories": "note",
-    "lessons": "note",
-    "ghap": "journal",
-    "attempts": "journal",
-    "observations": "search",
+    **dict.fromkeys(("memories", "lesson", "lessons", "decision", "decisions"), "note"),
+    **dict.fromkeys(("ghap", "attempt", "attempts"), "journal"),
+    **dict.fromkeys(("observation", "observations", "find"), "search"),
+    **dict.fromkeys(("hint", "hints", "list"), "ls"),
 }
 
 
