@@ -172,6 +172,8 @@ WRONG = "E_INVALID (40001):"
         (["notes"], "nudge: unknown command 'notes'; did you mean: nudge note"),
         (["memories"], "nudge: unknown command 'memories'; did you mean: nudge note"),
         (["attempts"], "nudge: unknown command 'attempts'; did you mean: nudge journal"),
+        (["attempt"], "nudge: unknown command 'attempt'; did you mean: nudge journal"),
+        (["hints"], "nudge: unknown command 'hints'; did you mean: nudge ls"),
         (["promote"], "nudge: unknown command 'promote'; did you mean: nudge note promote"),
         (["memory", "lits"], "nudge note: unknown command 'lits'; did you mean: nudge note list"),
         (["xyzzy"], "nudge: unknown command 'xyzzy'; try: nudge --help"),
