@@ -21,6 +21,7 @@ from nudge.history.sessions import close_silent_sessions
 from nudge.learning import store as fact_store
 from nudge.notes import upkeep_ops as memory_upkeep
 from nudge.notes.ops import merge_note_index
+from nudge.proposals.background_ops import Proposer
 from nudge.settings import config
 from nudge.settings.config import Settings
 from nudge.storage import database_files, spool
@@ -80,6 +81,7 @@ class Upkeep:
         self._database = _open_database(config.database_file(settings=settings))
         self._retention = Retention(self._database, {**RETENTION_DAYS, **settings.retention})
         self._draining = asyncio.Lock()
+        self._proposer = Proposer(app)
         app.database, app.drain = self._database, self._drain
         app.spool_recorded.clear()
 
@@ -109,6 +111,7 @@ class Upkeep:
                     problem = str(error)
                     _log.warning("history: %s", _sentence(error))
             self._app.spool_recorded.set()
+            self._proposer.look()
             await asyncio.sleep(_POLL)
 
     async def _drain(self) -> int:

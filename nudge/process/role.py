@@ -66,7 +66,7 @@ def serve(options: ServeOptions) -> int:
     streams.open_missing()
     directory = paths.runtime_dir()
     # Raises for a value that does not parse, whichever role this becomes.
-    sources = config.Sources(directory, options.flags)
+    sources = config.Sources(directory, options.flags, _environ(options))
     try:
         paths.ensure_private_dir(directory)
     except StorageFailed as error:
@@ -100,7 +100,13 @@ def _sources(directory: str, options: ServeOptions) -> config.Sources:
     """The settings of a server that starts now. Call it when no other process can become the server."""
     last = endpoint.read(directory)
     continues = bool(options.successor) or (last is not None and last.state != endpoint.STOPPED)
-    return config.Sources(directory, options.flags, continues=continues, for_new=options.for_new)
+    return config.Sources(directory, options.flags, _environ(options), continues=continues, for_new=options.for_new)
+
+
+def _environ(options: ServeOptions) -> Mapping[str, str]:
+    """The variables that count: a client's process may have them from a repository."""
+    is_of_client = not (options.detach or options.daemon or _at_terminal(options))
+    return config.without_model_variables(os.environ) if is_of_client else os.environ
 
 
 def _connect(directory: str) -> Connection | None:

@@ -82,6 +82,10 @@ class LanguageModel:
 
     async def ask(self, question: Question, read: Callable[[str], T]) -> T:
         """Return what `read` makes of the answer. It raises BadAnswer for one that it cannot use."""
+        # A task of its own: a call on the wire is none, and a timeout needs one.
+        return await asyncio.ensure_future(self._ask(question, read))
+
+    async def _ask(self, question: Question, read: Callable[[str], T]) -> T:
         if self._problem is not None:
             raise Conflict(self._problem)
         if boot_seconds() < self._rest_until:

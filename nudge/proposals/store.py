@@ -147,3 +147,21 @@ def note_examined(connection: sqlite3.Connection, note_id: int, updated_at: floa
     connection.execute(
         "INSERT OR REPLACE INTO examined_notes SELECT id, ?2 FROM notes WHERE id = ?1", (note_id, updated_at)
     )
+
+
+def namespaces_to_group(connection: sqlite3.Connection, now: float, least: int) -> list[tuple[str, float]]:
+    """Return the namespaces with at least so many notes, and when one of them was last changed, the latest first."""
+    return connection.execute(
+        "SELECT namespace, max(updated_at) FROM notes WHERE (expires_at IS NULL OR expires_at > ?)"
+        " AND kind <> 'attempt' GROUP BY namespace HAVING count(*) >= ? ORDER BY 2 DESC",
+        (now, least),
+    ).fetchall()
+
+
+def grouped_notes(connection: sqlite3.Connection) -> set[int]:
+    """Return the notes of groups that wait for a decision, or were rejected."""
+    rows = connection.execute(
+        "SELECT note_id FROM proposal_notes JOIN proposals ON id = proposal_id WHERE kind = ? AND state <> ?",
+        (GROUP, ACCEPTED),
+    )
+    return {note_id for (note_id,) in rows}

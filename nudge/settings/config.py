@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _DROPPED_AT_A_CLEAN_END = ("auth", "secret_guard")
 _FROM_ANY_PROCESS = ("db", "port")
+_NEVER_FROM_CLIENT = ("llm_url", "llm_model", "llm_remote")
 _SPAN_UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
 UNKNOWN_NAMES = "config.toml has names that are no settings"
 _DAMAGED = "(damaged)"  # the id of no session: the stored settings are then not used
@@ -149,6 +150,12 @@ def _overrides(environ: Mapping[str, str], flags: Mapping[str, str]) -> Iterator
             yield setting, flags[setting.name], setting.flag
         elif setting.variable in environ and (environ[setting.variable].strip() or not setting.is_switch):
             yield setting, environ[setting.variable], setting.variable
+
+
+def without_model_variables(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables without those that name a language model: notes are sent there."""
+    named = {setting.variable for setting in SETTINGS if setting.name in _NEVER_FROM_CLIENT}
+    return {name: text for name, text in environ.items() if name not in named}
 
 
 def for_new_session(
