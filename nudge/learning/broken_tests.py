@@ -128,8 +128,11 @@ class BrokenTests:
             if len(test.sessions) >= _LEAST_SESSIONS
         ]
 
-    def at_start(self, project: str, now: float) -> dict[str, list[BrokenTest]]:
-        """Return the tests to tell a session at its start: of each runner, those that failed in most sessions."""
+    def at_start(
+        self, project: str, now: float, count_sessions: Callable[[], int] = lambda: 0
+    ) -> dict[str, list[BrokenTest]]:
+        """Return the tests to tell a session at its start: of each runner, those that failed in most sessions, and in
+        half of the latest ones, which `count_sessions` counts. A session that meets another is told of it then."""
         tests = self._projects.get(project, {}).values()
         recent = [test for test in tests if now - test.latest[0] <= limits.FACT_SECONDS]
         runners: dict[str, list[BrokenTest]] = {}
@@ -137,7 +140,8 @@ class BrokenTests:
             worst = runners.setdefault(test.runner, [])
             if len(test.sessions) >= max(_LEAST_SESSIONS, len(worst[0].sessions) if worst else 0):
                 worst.append(test)
-        return {runner: worst for runner, worst in runners.items() if worst}
+        half = count_sessions() / 2 if any(runners.values()) else 0.0
+        return {runner: worst for runner, worst in runners.items() if worst and len(worst[0].sessions) >= half}
 
     def add_row(
         self, project: str, name: str, runner: str, reason: str, session: str, failure_id: int, timestamp: float

@@ -100,7 +100,7 @@ def find_launcher(attempt: Attempt) -> Cure | None:
     if attempt.family.takes_runner and has_same_arguments(failed, worked):
         if failed.tool == worked.tool and not failed.command.is_anonymous:
             return None  # they differ in an option
-        end = max(1, len(worked.words) - len(failed.words) + failed.head_length)
+        end = max(1, len(worked.words) - len(failed.words) + naming_length(failed))
         return command_cure(attempt, LAUNCHER, subject, end, worked.words[:1], keeps=True)
     return None
 

@@ -30,7 +30,7 @@ from nudge.learning.comparison import (
     quoted_at,
     targets_of,
 )
-from nudge.learning.cure import DIRECTORY, FLAG, LAUNCHER, PATH, STEP, VARIABLE, Cure
+from nudge.learning.cure import DIRECTORY, FLAG, LAUNCHER, PATH, RUNNER, STEP, VARIABLE, Cure
 from nudge.learning.failures import OWN_WORK, has_failed_tests, names_command
 from nudge.learning.families import family_of, fits
 from nudge.learning.harm import undoes
@@ -83,6 +83,7 @@ def does_same(attempt: Attempt) -> bool:
     if _only_shows(failed, worked) or _prepares(attempt):
         return False
     is_alike = failed.tool == worked.tool and has_same_subcommand(failed, worked)
+    is_alike = is_alike or launched_at(failed, worked, whole=True) > 0
     if is_looking(worked.command) and not (is_alike and is_looking(failed.command)):
         return failure.family == "path"
     if attempt.is_same_program or launched_at(failed, worked) or quoted_at(failed, worked):
@@ -119,6 +120,8 @@ def _is_file_work(worked: Call, failed: Call) -> bool:
     """Whether a call changes files, or runs a script that the other worked on: it does no job of the repository."""
     if worked.tool in FILE_PROGRAMS:
         return True
+    if failed.command.is_anonymous and failed.words[1:2] == worked.words[1:2]:
+        return False  # another interpreter runs the same script
     script = worked.words[1] if worked.command.is_anonymous and len(worked.words) > 1 else ""
     return worked.command.is_anonymous and (script in failed.words[1:] or script in ("", "-", "-c", "-e"))
 
@@ -142,7 +145,7 @@ def _weighed(cure: Cure, attempt: Attempt) -> Cure | None:
 def _is_doubtful(cure: Cure, attempt: Attempt) -> bool:
     """Whether something else than the cure may have helped, so that one session is no proof."""
     if attempt.is_of_surroundings:
-        return attempt.is_after_edit and not attempt.family.outlasts_edit and cure.kind not in (PATH, LAUNCHER)
+        return attempt.is_after_edit and not attempt.family.outlasts_edit and cure.kind not in (PATH, LAUNCHER, RUNNER)
     new = [word for word in cure.added[:3] if word not in attempt.call.words]
     if cure.kind != FLAG and any(names_command(attempt.outcome.printed, words) for words in (new, cure.added[:2])):
         return False  # the output itself names it

@@ -42,6 +42,7 @@ _CAUSE = AnyOf(
 _NOT_A_CAUSE = re.compile(
     r"\s*(?:$|Exit code \d+|[>$+] |make(?:\[\d+\])?: (?:\*\*\* |Entering|Leaving)|\[\.\.\.\]$|[╷│╵\s]*$"
     r"|Traceback \(most"
+    r"|\d+ \| |(?i:fatal|error)?:? ?\[[\w-]+\]:?$"
     r"|npm (?:ERR!|error)(?: (?:code|errno|A|syscall|path)\b.*)?$|(?:error )?Command failed with exit code|.*ELIFECYCLE"
     r"|File \"|\s+at \S+ \(|error: test failed, to rerun|BUILD FAILED|FAILURE: Build failed|\* What went wrong)"
 )

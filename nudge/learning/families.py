@@ -325,7 +325,8 @@ FAMILIES: tuple[Family, ...] = (
             r"|in this version of)",
             r"(?i:(?:the )?current version is \S+|you are (?:currently )?using|needs? (?:node|python|java|go"
             r"|ruby|rust|xcode)\b|wrong version|(?:not|un)supported (?:\w+ )?(?:version|release))",
-            r"(?i:no version (?:is |was )?(?:set|selected|chosen))",
+            r"(?i:no version (?:is |was )?(?:set|selected|chosen)|(?:release|source|target) version \d+ (?:is )?not "
+            r"supported)",
             r"(?i:Your Ruby version is|The engine \"\w+\" is incompatible|no toolchain|toolchain '.*' is not "
             r"installed)",
             r"(?i:version [^\n]{1,40} (?:is |was )?(?:not installed|required|expected|too)|v?\d+\.\d+\S* (?:is |"

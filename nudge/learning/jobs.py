@@ -24,7 +24,7 @@ START, AUTH, FETCH, SELECT, FILES, CLEAN = "start", "auth", "fetch", "select", "
 # Words that name a job. The first that is found in a command decides, so the narrow ones come first.
 _JOB_WORDS: dict[str, str] = {
     **dict.fromkeys(("fmt", "format", "prettier", *FORMATTERS), FORMAT),
-    **dict.fromkeys(("lint", "vet", "clippy", "analyze", "analyse", *LINTERS), LINT),
+    **dict.fromkeys(("lint", "vet", "clippy", "analyze", "analyse", "pre-commit", *LINTERS), LINT),
     **dict.fromkeys(("typecheck", "types", "tsc", "mypy", "pyright", "dialyzer"), TYPES),
     **dict.fromkeys(("test", "tests", "t", "spec", "runtest", "runtests", "testonly", "nextest", "unit"), TEST),
     **dict.fromkeys((*TEST_RUNNERS, "prove"), TEST),

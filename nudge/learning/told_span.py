@@ -109,7 +109,21 @@ def program_of(call: Call) -> str:
     return posixpath.basename(call.command.launched_program)
 
 
+_ACTION = re.compile(r"[a-z][\w:-]*")
+
+
 def subject_of(failed: Call, family: str = "") -> str:
     """What fails, as it was typed: the program, and what it is to do unless the program itself is what is missing."""
-    length = failed.command.head_length if family in ("tool", "module") else failed.head_length
+    length = failed.command.head_length if family in ("tool", "module") else _script_length(failed)
     return span_text(failed.command, length).removesuffix(CUT_OFF)
+
+
+def _script_length(failed: Call) -> int:
+    """How many words name what fails. Of an interpreter these are its script and what the script is to do: that one
+    command of `php artisan` or `python manage.py` fails says nothing about the others."""
+    head, words = failed.command.head_length, failed.command.words
+    is_interpreter = failed.command.is_anonymous or failed.tool == "php"
+    if not is_interpreter or len(words) == head or words[head].startswith("-"):
+        return failed.head_length
+    has_action = len(words) > head + 1 and _ACTION.fullmatch(words[head + 1]) is not None
+    return head + 1 + has_action

@@ -14,7 +14,7 @@ from nudge.notes.note import Note
 from nudge.notes.store import SqlConnection, find_winners, get_many, placeholders
 from nudge.telling.file import TOLD_KINDS, Candidate, choose, possible_names
 from nudge.telling.ledger import Line
-from nudge.telling.prompt_notes import is_of_branch, note_text_line
+from nudge.telling.prompt_notes import as_whole_as_fits, is_of_branch, note_text_line
 
 _READ = 50  # rows of the index for one file
 _SCRIPTED = frozenset(("sed", "awk"))
@@ -72,10 +72,10 @@ def lines_for_files(
             if _is_told(note, namespace, branch, session):
                 notes[note.id] = note
                 found.append(Candidate(note.id, rows[note_id], note.updated_at))
-    return [
-        note_text_line(notes[note_id], now, namespace, limits.INJECTED_NOTE_CHARS, "it is about this file")
-        for note_id in choose(found, limits.FILE_LINES)
-    ]
+    chosen = [notes[note_id] for note_id in choose(found, limits.FILE_LINES)]
+    return as_whole_as_fits(
+        lambda most: [note_text_line(note, now, namespace, most, "it is about this file") for note in chosen]
+    )
 
 
 def _indexed(connection: SqlConnection, path: str) -> dict[int, bool]:

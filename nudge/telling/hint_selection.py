@@ -25,6 +25,7 @@ from nudge.learning.availability import as_typed, is_known
 from nudge.learning.broken_tests import find_failed
 from nudge.learning.cure import PATH
 from nudge.learning.fact import INVOCATIONS, command_of, is_usable
+from nudge.learning.failures import OWN_WORK
 from nudge.learning.outcome import analyse
 from nudge.learning.shell import parse_commands
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from nudge.history.event import SqlConnection
     from nudge.learning.command import SimpleCommand
     from nudge.learning.fact import Fact
+    from nudge.learning.outcome import Outcome
 
 SCANNED, GUESSED = "scanned", "guessed"
 """Origins of hints that no user or agent set."""
@@ -158,7 +160,7 @@ def _with_outcome(
     runs = all_runs.of(hint["value"])
     if not runs:
         is_candidate = _is_obvious(hint) and not hint.get("is_used")
-        return None if is_candidate and all_runs.count_sessions() >= _UNUSED_IN_SESSIONS else hint
+        return None if is_candidate and count_sessions(connection, all_runs.project) >= _UNUSED_IN_SESSIONS else hint
     age = now - runs[0].timestamp
     if not runs[0].failed:
         return {**hint, "last_run": f"ran {ago(age)}"} if _is_scanned(hint) else hint
@@ -183,22 +185,23 @@ class _Run:
 _LATEST = "SELECT * FROM observations WHERE project = ? ORDER BY timestamp DESC, id DESC LIMIT ?"
 
 
+def count_sessions(connection: SqlConnection, project: str) -> int:
+    """How many sessions ran a command among the latest observations of a project."""
+    sql = f"SELECT count(DISTINCT session_id) FROM ({_LATEST}) WHERE obs_type IN ('command', 'command_error')"
+    return int(connection.execute(sql, (project, limits.TOLD_ROWS_READ)).fetchone()[0])
+
+
 class _Runs:
     """The latest command lines of a project that have one of the commands in them, newest first."""
 
     def __init__(self, connection: SqlConnection, project: str, commands: Sequence[str]) -> None:
         has_one = " OR ".join(["instr(content, ?)"] * len(commands)) or "0"
-        self._connection, self._project = connection, project
+        self.project = project
         self._rows = connection.execute(
             f"SELECT content, obs_type, metadata, id, session_id, timestamp FROM ({_LATEST})"
             f" WHERE obs_type IN ('command', 'command_error') AND ({has_one})",
             (project, limits.TOLD_ROWS_READ, *commands),
         ).fetchall()
-
-    def count_sessions(self) -> int:
-        """The number of sessions that ran any command."""
-        sql = f"SELECT count(DISTINCT session_id) FROM ({_LATEST}) WHERE obs_type IN ('command', 'command_error')"
-        return int(self._connection.execute(sql, (self._project, limits.TOLD_ROWS_READ)).fetchone()[0])
 
     def of(self, command: str | None) -> list[_Run]:
         return list(self._runs_of(command)) if command else []
@@ -210,7 +213,13 @@ class _Runs:
                 continue
             event = {"type": obs_type, "content": content, "metadata": json.loads(metadata)}
             if (outcome := analyse(event, 0)) is not None:
-                yield _Run(bool(outcome.printed) and not find_failed(outcome.printed), *run)
+                yield _Run(_has_failed(outcome), *run)
+
+
+def _has_failed(outcome: Outcome) -> bool:
+    """Whether a run shows that its command does not work. Failed tests, findings and errors in code do not."""
+    is_own_work = outcome.failure is not None and outcome.failure.nature == OWN_WORK
+    return bool(outcome.printed) and not is_own_work and not find_failed(outcome.printed)
 
 
 def _worked_instead(connection: SqlConnection, job: str, runs: Sequence[_Run]) -> str | None:

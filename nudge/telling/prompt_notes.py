@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,7 +27,8 @@ from nudge.telling.wording import short_name
 TOLD_KINDS = ("decision", "lesson", ATTEMPT, "note", "bugfix", "feature", "refactor", "discovery", "change")
 _SETTLED_KINDS = frozenset(("decision", LESSON, ATTEMPT, "bugfix", "discovery"))
 _RECALLED = 12  # best notes by their words, of which a prompt may be about some
-_FOLLOWING = 0.75  # of the best note's score: what a note must have to be told after it
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
+_FOLLOWING = 0.9  # of the best note's score: what a note must have to be told after it
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,15 @@ def lines_about(
         note_line(one, now, namespace, limits.INJECTED_NOTE_CHARS if at else limits.PROMPT_NOTE_CHARS)
         for at, one in enumerate(best)
     ]
+
+
+def as_whole_as_fits(lines_of: Callable[[int], list[Line]]) -> list[Line]:
+    """The lines with as much of each note as leaves room for all; `lines_of` makes them with at most so many characters
+    of a note."""
+    sizes = (limits.PROMPT_NOTE_CHARS, 2 * limits.INJECTED_NOTE_CHARS, limits.INJECTED_NOTE_CHARS)
+    return next(
+        (lines for lines in map(lines_of, sizes) if len(fitting_lines(lines)) == len(lines)), lines_of(sizes[-1])
+    )
 
 
 def fitting_lines(lines: Sequence[Line]) -> list[Line]:
@@ -165,14 +176,25 @@ def _attempt_kind(metadata: Mapping[str, Any]) -> str:
 
 
 def deciding_text(content: str, most: int) -> str:
-    """The part of a text that is told: all of it where it is short. What was decided in a long text, a conversation or
-    a commit, stands at its end; the part begins with a sentence where there is room."""
+    """The part of a text that is told: all of it where it fits. A short note states its decision first, so its first
+    sentence is told and of the others the last ones; what was decided in a long text, a conversation or a commit,
+    stands at its end. The part begins with a sentence where that leaves enough of it."""
     text = " ".join(content.split())
     if len(text) <= most:
         return text
-    end = text[-(most - 2) :]
-    for mark in (". ", "? ", "! "):
-        head, found, rest = end.partition(mark)
-        if found and len(head) <= most // 4:
-            return f"… {rest}"
-    return f"… {end.partition(' ')[2]}"
+    first, *others = _SENTENCE_END.split(text)
+    if len(text) <= limits.PROMPT_NOTE_CHARS:
+        head = first if len(first) <= most - 2 else first[: most - 2].rpartition(" ")[0]
+        return f"{head} … {_last_sentences(others, most - len(head) - 3)}".rstrip()
+    last = _last_sentences(others, most - 2)
+    return f"… {last}" if len(last) >= most // 2 else f"… {text[-(most - 2) :].partition(' ')[2]}"
+
+
+def _last_sentences(sentences: Sequence[str], most: int) -> str:
+    """The last sentences that fit into `most` characters."""
+    told = ""
+    for sentence in reversed(sentences):
+        if len(told) + len(sentence) + 1 > most:
+            break
+        told = f"{sentence} {told}".rstrip()
+    return told

@@ -183,7 +183,7 @@ def _known_section(
 
         stored = store.load(connection, project)
         learned = stored.at_start(project, now, place.cwd, count_told, place.branch)
-        broken = stored.tests.at_start(project, now)
+        broken = stored.tests.at_start(project, now, lambda: hint_selection.count_sessions(connection, project))
         hints = hint_selection.keep_runnable(hints, stored.invocations(project, now), place.cwd, now)
         hints = hint_selection.add_last_runs(connection, project, hints, now)
         learned = hint_selection.drop_explained(learned, hints)

@@ -128,7 +128,7 @@ def start_notes(
     pinned, in a namespace or globally, then those of the namespace about the files of work that was left open. None of
     another branch, and none that was resolved in favor of another, which leaves it a confidence of 0.1. Does not touch
     them: being told must not prolong the life of a wrong note."""
-    values = (4 * limits.INJECTED_NOTE_CHARS, now, limits.DOUBTFUL_CONFIDENCE)
+    values = (2 * limits.PROMPT_NOTE_CHARS, now, limits.DOUBTFUL_CONFIDENCE)
     found = connection.execute(_PINNED_NOTES, (*values, namespace)).fetchall()
     if files:
         names = {name for path in files for name in possible_names(path)}

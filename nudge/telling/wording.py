@@ -129,7 +129,7 @@ def _is_long(value: str) -> bool:
 
 def note_line(note: dict[str, Any], now: float) -> DigestLine:
     name, kind, age = f"m{note['id']}", note["kind"], now - note["updated_at"]
-    body = quote_titled(note["title"], note["content"], limits.MAX_TOLD_COMMAND, limits.INJECTED_NOTE_CHARS)
+    body = quote_titled(note["title"], note["content"], limits.MAX_TOLD_COMMAND, limits.PROMPT_NOTE_CHARS)
     text = f"{name} {kind}, {ago(age)}: {body}"
     return DigestLine(text, name, "note", half_life(age), f"a {kind} of this repo", name=name, uses=((IDENTITY, name),))
 

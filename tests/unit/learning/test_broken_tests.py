@@ -338,6 +338,14 @@ def test_told_at_the_start_after_two_sessions() -> None:
     assert at_start(known, NOW + 90 * DAY + 1) == []
 
 
+def test_at_the_start_only_what_half_of_the_sessions_met() -> None:
+    """The others are told of it once it fails."""
+    known = broken_in("s1")
+    learn(known, "s2", failed(identity=8), NOW - DAY)
+    assert known.tests.at_start(PROJECT, NOW, lambda: 4) and not known.tests.at_start(PROJECT, NOW, lambda: 5)
+    assert told(known, "s3", failed(identity=9))
+
+
 def test_the_latest_reason_is_told_at_the_start_unless_it_is_an_assertion() -> None:
     """It is quoted, and the tables keep it."""
     connection = sqlite3.connect(":memory:", isolation_level=None)

@@ -51,6 +51,13 @@ NO_MODULE = "ModuleNotFoundError: No module named 'boto3'"
         ),
         (("python x.py", "sh: python: not found"), "python3 x.py", "python tools/y.py a", "python3"),
         (("./ci.sh lint", "bash: ./ci.sh: Permission denied"), "bash ci.sh lint", "./ci.sh unit", "bash ci.sh"),
+        (("./ci.sh --dry-run", "bash: ./ci.sh: Permission denied"), "bash ci.sh --dry-run", "./ci.sh", "bash ci.sh"),
+        (
+            ("python3 gen.py", "gen.py requires Python >= 3.12, found 3.9"),
+            "python3.12 gen.py",
+            "python3 gen.py --check",
+            "python3.12 gen.py",
+        ),
         (("pytest tests/a.py", NO_MODULE), "make test ARGS=tests/a.py", "pytest tests/b.py", "make test"),
         (
             ("go test ./...", "go: go.mod requires go >= 1.24"),
@@ -208,6 +215,21 @@ def test_what_moved_with_a_path_is_answered_if_it_is_there(tmp_path: Path) -> No
     for name, answer in (("b", '"tools/a.sh"'), ("c", "")):
         line, printed = (text.format(name) for text in then)
         assert told(session, then=(line, printed), root=str(tmp_path)) == answer
+
+
+def test_what_fails_is_named_as_far_as_it_failed() -> None:
+    """That one command of a script fails says nothing about its others."""
+    refused = "SQLSTATE[HY000] [2002] Connection refused"
+    for failed, subject in (
+        ("php artisan digest:preview 12", "php artisan digest:preview"),
+        ("python manage.py loaddata demo", "python manage.py loaddata"),
+        ("python tools/build.py", "python tools/build.py"),
+        ("node seed.js src/a.json", "node seed.js"),
+    ):
+        known = Facts()
+        for step in ((failed, refused), (f"APP_ENV=testing {failed}", "")):
+            known.observe(PROJECT, "s1", outcome(step), NOW, NOW)
+        assert [fact.subject for _, fact in known.listed(PROJECT, NOW)] == [subject]
 
 
 def test_a_slip_of_the_keyboard_is_no_fact() -> None:

@@ -55,6 +55,21 @@ def test_notes_about_a_file_are_told(notes: sqlite3.Connection) -> None:
     assert _told(notes, "lib/money.ts") == _told(notes, "src/other.ts") == []
 
 
+def test_a_short_note_is_told_whole_and_a_second_one_gets_its_share(notes: sqlite3.Connection) -> None:
+    """In whole sentences: a note states its decision first, so its first one and the last ones are told."""
+    reason = "The reason takes a sentence of its own, which is not short. " * 5
+    _add(notes, "Money is an integer", PATH, content=f"Store cents. {reason}Ask the ledger team.")
+    (alone,) = lines_for_files(notes, [PATH], REPO, "main", "s1", NOW)
+    assert f"Store cents. {reason}Ask the ledger team." in alone.text
+    _add(notes, "Currencies", PATH, content=f"Name the currency. {reason}{reason}Ask twice.", age=5.0)
+    both = [line.text for line in lines_for_files(notes, [PATH], REPO, "main", "s1", NOW)]
+    assert [text.partition(": ")[2][:40] for text in both] == [
+        '"Money is an integer": "Store cents. … T',
+        '"Currencies": "… The reason takes a sent',
+    ]
+    assert all(text.endswith(end) for text, end in zip(both, ('Ask the ledger team."', 'Ask twice."'), strict=True))
+
+
 def test_a_file_that_only_the_text_names_is_found(notes: sqlite3.Connection) -> None:
     """By its path or by its end, also in the title."""
     one = _add(notes, "Rounding in money.ts")

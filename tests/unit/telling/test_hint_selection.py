@@ -88,13 +88,14 @@ def test_a_secret_stays_a_hint() -> None:
         ([("npm test", "Exit code 2\nno config"), ("npm test 2>&1 | tail -5", "")], None),
         ([("npm test", ""), ("npm test", "Exit code 2\nno config")], "failed 1d ago"),
         ([("npm test", TESTS_FAILED)], None),
+        ([("npm test", "Exit code 2\nsrc/a.ts(3,7): error TS2322: Type 'string' is not assignable")], None),
         ([("npm test && git push", "Exit code 1\nrejected")], None),
         ([("npm testing", "Exit code 1")], None),
         ([("echo npm test", "Exit code 1")], None),
     ],
 )
 def test_a_hint_says_that_its_last_run_failed(runs: list[tuple[str, str]], outcome: str | None) -> None:
-    """Unless what failed were tests; a run with arguments or into a pipe is a run."""
+    """Unless what failed were tests or the session's own code; a run with arguments or into a pipe is a run."""
     connection = empty()
     for number, (command, error) in enumerate(runs):
         kind, metadata = ("command_error", {"error": error}) if error else ("command", {"exit_code": 0})
