@@ -9,6 +9,7 @@ from nudge.learning.comparison import (
     has_same_arguments,
     has_same_subcommand,
     has_same_targets,
+    is_misspelling,
     is_named_alike,
     is_same_call,
     is_same_script,
@@ -140,7 +141,7 @@ def find_directory(attempt: Attempt) -> Cure | None:
     if there == here and moved is not None and not worked.directory and moved.call.command.arguments:
         # the client reports the directory of the session, not that of its shell
         there = posixpath.normpath(posixpath.join(here, _below(moved.call.command.arguments[0], outcome.root)))
-    if there == here or there.startswith(("/", "..", "~")):
+    if there == here or there.startswith(("/", "..", "~")) or _is_misspelled(here, there):
         return None
     subject = subject_of(failed)
     if worked.directory:
@@ -150,6 +151,12 @@ def find_directory(attempt: Attempt) -> Cure | None:
         return None
     command = moved.call.command
     return replace(cure_of(attempt, DIRECTORY, subject, command.text, (there,), commands=(command,)), directory=there)
+
+
+def _is_misspelled(typed: str, meant: str) -> bool:
+    """Whether two paths differ in slips of the keyboard."""
+    parts = [pair for pair in zip(typed.split("/"), meant.split("/"), strict=False) if pair[0] != pair[1]]
+    return typed.count("/") == meant.count("/") and all(is_misspelling(*pair) for pair in parts)
 
 
 def _below(path: str, root: str) -> str:

@@ -137,9 +137,15 @@ def _outlasts_edit(cure: Cure) -> bool:
 
 def _weighed(cure: Cure, attempt: Attempt) -> Cure | None:
     """The cure with the number of sessions that it needs; None when it must not be told."""
-    if not cure.sessions or len(cure.answer) > limits.MAX_TOLD_COMMAND:
+    if not cure.sessions or len(cure.answer) > limits.MAX_TOLD_COMMAND or _gives_up_trust(cure):
         return None
     return replace(cure, sessions=2) if _is_doubtful(cure, attempt) else cure
+
+
+def _gives_up_trust(cure: Cure) -> bool:
+    """Whether a cure may make a certificate count that nobody vouches for: a variable or an option that names no
+    file."""
+    return cure.family == "tls" and cure.kind in (VARIABLE, FLAG) and not any("/" in word for word in cure.added)
 
 
 def _is_doubtful(cure: Cure, attempt: Attempt) -> bool:

@@ -330,7 +330,8 @@ def subcommand(command: SimpleCommand) -> str:
     if names := called_names(command):
         return names[0]
     is_value = False
-    for word in command.arguments[:5]:
+    is_script_run = command.tool == "php"  # `php artisan migrate`: the script is no subcommand
+    for word in command.arguments[is_script_run:5]:
         if word in ("run", "run-script", "exec", "--") and command.tool in NODE_PACKAGE_MANAGERS:
             continue
         if word.startswith(("-", "+")):

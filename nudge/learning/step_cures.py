@@ -11,9 +11,7 @@ from nudge.learning.command import CUT_OFF
 from nudge.learning.cure import STEP, Cure
 from nudge.learning.failures import OWN_WORK, names_command
 from nudge.learning.families import fits
-from nudge.learning.jobs import (
-    main_words,
-)
+from nudge.learning.jobs import main_words, step_of
 from nudge.learning.outcome import is_filter
 from nudge.learning.told_span import cure_of, subject_of
 
@@ -98,10 +96,14 @@ def _fitting(line: str, start: int, last: SimpleCommand) -> str:
 
 
 def _joined(step: Step) -> list[SimpleCommand]:
-    """A step with the rest of its pipe, and the steps directly before it: `nvm install 20 && nvm use 20`."""
+    """A step with the rest of its pipe, and the steps directly before and behind it: `nvm install 20 && nvm use 20`."""
     commands = step.outcome.commands
     begin = end = step.call.index
     while commands[end].piped and not is_filter(commands[end + 1], commands, end + 1):
+        end += 1
+    while end + 1 < len(commands) and not commands[end].piped and _follows_step(commands, end + 1):
+        if not step_of(commands[end + 1]):
+            break
         end += 1
     while begin > 0 and (_is_pipe(commands[begin]) or _follows_step(commands, begin)):
         begin -= 1

@@ -232,6 +232,19 @@ def test_what_fails_is_named_as_far_as_it_failed() -> None:
         assert [fact.subject for _, fact in known.listed(PROJECT, NOW)] == [subject]
 
 
+def test_a_certificate_counts_only_if_somebody_vouches_for_it() -> None:
+    """An option that gives up the check has many names; a variable that names a file of certificates is one."""
+    failed = ("make data", "curl: (60) SSL certificate problem: unable to get local issuer certificate")
+    assert told((failed, ("CURL_OPTS=-k make data", "")), then=failed) == ""
+
+
+def test_steps_on_one_line_are_told_together() -> None:
+    """What runs behind the step that fits may be what helped."""
+    failed = ("npm test", "Error: connect ECONNREFUSED 127.0.0.1:6379")
+    both = "docker compose up -d redis && make migrate"
+    assert told((failed, (both, ""), ("npm test", "")), then=failed) == f'"{both}"'
+
+
 def test_a_slip_of_the_keyboard_is_no_fact() -> None:
     """Neither on the failure nor at a start, however many sessions slip."""
     known = Facts()
@@ -239,6 +252,11 @@ def test_a_slip_of_the_keyboard_is_no_fact() -> None:
         for step in (("terrafrom plan", "bash: terrafrom: command not found"), ("terraform plan", "")):
             known.observe(PROJECT, session, outcome(step, 127), NOW, NOW)
     assert known.at_start(PROJECT, NOW, ROOT) == []
+
+
+def test_a_slip_in_the_name_of_a_directory_is_no_cure() -> None:
+    slip = ("cd pacakges/web && npm test", "bash: cd: pacakges/web: No such file or directory")
+    assert told((slip, ("cd packages/web && npm test", "")), then=slip) == ""
 
 
 def test_sessions_that_met_one_failure_count_together() -> None:

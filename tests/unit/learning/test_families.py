@@ -177,7 +177,13 @@ OF_CHANCE = (
 def _outputs() -> Iterator[str]:
     yield from (printed for _, _, printed in SENTENCES)
     yield from OF_CHANCE
-    for name in ("failure_pairs", "dev_failure_pairs", "dev2_failure_pairs", "dev4_failure_pairs"):
+    for name in (
+        "failure_pairs",
+        "dev_failure_pairs",
+        "dev2_failure_pairs",
+        "dev4_failure_pairs",
+        "dev5_failure_pairs",
+    ):
         for line in (DATA / f"{name}.jsonl").read_text("utf-8").splitlines():
             case = json.loads(line)
             yield case["then"]["output"]
