@@ -287,7 +287,9 @@ async def sync(app: App, params: SyncMemories, call: Call) -> Any:
     own, other = app.require_database().path, normalize_path(params.path, "path")
     if os.path.exists(other) and os.path.samefile(own, other):
         raise Invalid("is this server's own database", field="path")
-    if not (os.path.isfile(other) or (params.direction == "push" and os.path.isdir(os.path.dirname(other)))):
+    if os.path.lexists(other) and not os.path.isfile(other):  # opening a pipe waits for its other end
+        raise Invalid("is not a regular file", field="path")
+    if not os.path.exists(other) and (params.direction != "push" or not os.path.isdir(os.path.dirname(other))):
         raise Invalid("there is no such file", field="path")
     visible = visible_to(app, call)
     pulled: Any = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -340,8 +341,9 @@ def test_a_database_with_objects_of_others_is_not_synced(stores: list[Store], di
 
 
 def test_what_cannot_be_synced_is_refused(stores: list[Store], tmp_path: Path) -> None:
-    """Its own database, a file that is none, one that does not exist, one that a server has open."""
+    """Its own database, a file that is none, one that does not exist, one that a server has open, a pipe."""
     here, there = stores
+    os.mkfifo(tmp_path / "pipe")
     (tmp_path / "text").write_text("no database" * 500)
     cases = [
         (here.path, "pull", "E_INVALID"),
@@ -349,6 +351,8 @@ def test_what_cannot_be_synced_is_refused(stores: list[Store], tmp_path: Path) -
         (str(tmp_path / "absent.db"), "pull", "E_INVALID"),
         ("relative.db", "pull", "E_INVALID"),
         (there.path, "push", "E_STORAGE"),
+        *((str(tmp_path / "pipe"), direction, "E_INVALID") for direction in ("push", "pull")),
+        (str(tmp_path), "push", "E_INVALID"),
     ]
     for path, direction, reason in cases:
         assert here.refused("sync", path=path, direction=direction)["data"]["reason"] == reason, path
