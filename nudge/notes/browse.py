@@ -56,13 +56,14 @@ def page(
         values = [*values, *before]
     order = "ORDER BY n.updated_at DESC, n.id DESC LIMIT ?"
     if text is not None or where.kind is not None:
-        rows = connection.execute(f"SELECT {COLUMNS} FROM notes n WHERE {condition} {order}", (*values, limit))
+        ids, given = f"SELECT n.id FROM notes n WHERE {condition} {order}", [*values, limit]
     else:  # an index has the notes of each kind in this order: the first of each are merged
         kinds = list(_kinds(connection))
         parts = [f"SELECT * FROM (SELECT n.id FROM notes n WHERE n.kind = ? AND {condition} {order})"] * len(kinds)
         ids = " UNION ALL ".join(parts) or "SELECT NULL"
         given = [value for kind in kinds for value in (kind, *values, limit)]
-        rows = connection.execute(f"SELECT {COLUMNS} FROM notes n WHERE n.id IN ({ids}) {order}", (*given, limit))
+    # By their ids, so that whole notes are read and sorted only of this page.
+    rows = connection.execute(f"SELECT {COLUMNS} FROM notes n WHERE n.id IN ({ids}) {order}", (*given, limit))
     return [_row(read_note(row), now) for row in rows]
 
 
