@@ -26,6 +26,7 @@ from nudge.hints.model import Hint, microseconds
 from nudge.hints.ranking import rank
 from nudge.hints.search import HintFilter, search
 from nudge.learning import store as fact_store
+from nudge.learning.command import CUT_OFF
 from nudge.learning.fact import Fact
 from nudge.learning.job_answers import JobAnswer
 from nudge.learning.observer import load_facts
@@ -34,6 +35,7 @@ from nudge.telling.hook_answers import load_banned
 SOURCE = "learned"
 """What `meta.source` of such a hint says; nobody can set it."""
 _MAX_CONFIDENCE = 0.8
+_CUT = "it is the beginning of what worked: paths, tests or options came behind it"
 
 
 class LearnedHints:
@@ -172,7 +174,8 @@ class LearnedHints:
 
 
 def _reasons(fact: Fact) -> list[str]:
-    return [f"fact {quote(fact.subject, 80)}: {fact.latest.text()}"]
+    is_cut = fact.answer.endswith(CUT_OFF)
+    return [f"fact {quote(fact.subject, 80)}: {fact.latest.text()}", *([_CUT] if is_cut else [])]
 
 
 async def learned_here(app: App, context: Context) -> LearnedHints | None:

@@ -250,3 +250,16 @@ def test_copies_of_facts_in_an_old_change_log_are_dropped(machine: Machine, auth
     payload = {"components": {"shop": {"hints": {"test": {"value": "pytest", "meta": meta}}}}}
     done = machine.cli("import", "-", stdin=json.dumps(payload), cwd=repo)
     assert done.returncode == 0 and machine.cli("get", "shop", "test", cwd=repo).returncode == 1
+
+
+def test_an_answer_says_that_it_is_a_beginning(machine: Machine) -> None:
+    """A value can be run, so it has no ellipsis; where something came behind it, the reasons say so."""
+    repo = learned_shop(machine)
+    shown = machine.cli("get", "shop", "test", cwd=repo).stdout
+    assert "value: .venv/bin/pytest  (command)" in shown and "it is the beginning of what worked" in shown
+    assert "it is the beginning of what worked" in machine.cli("query", "shop", cwd=repo).stdout
+    ran(machine, repo, "two", "mypy src", "Exit code 127\nbash: line 1: mypy: command not found")
+    ran(machine, repo, "two", "uv run mypy")
+    whole = machine.json("query", "mypy", cwd=repo)["hints"][0]
+    assert whole["hint"]["value"]["cmd"] == "uv run mypy"
+    assert "beginning" not in " ".join(whole["match_explain"]["reasons"])
