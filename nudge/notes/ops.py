@@ -46,6 +46,7 @@ from nudge.notes.note import Lifetimes, Note
 from nudge.notes.retrieval import Words, count_segments, is_small, merge_new_segments, merge_segments
 from nudge.notes.store import NoteFilter
 from nudge.proposals.expansion_ops import recall_more
+from nudge.proposals.store import proposed_tags
 from nudge.storage.database import Database
 
 _COUNTED_AFTER = 1.0  # seconds after a recall: each commit empties the caches of the threads that read
@@ -392,7 +393,9 @@ async def get(app: App, params: GetMemory, call: Call) -> Any:
         if named not in (None, note.draft.namespace) or not visible.shows(note.draft.namespace, named):
             raise NotFound(f"there is no note m{params.id}", id=params.id)
         links = shown_links(connection, notes.links_of(connection, params.id), visible)
-        return {"memory": shown_note(note.to_wire(), visible), "links": links}
+        tags = proposed_tags(connection, params.id)
+        proposed = {"proposed_tags": tags} if tags else {}
+        return {"memory": {**shown_note(note.to_wire(), visible), **proposed}, "links": links}
 
     return await app.read(read)
 

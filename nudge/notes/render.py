@@ -115,6 +115,8 @@ def _note_fields(console: Console, note: Note) -> Iterator[tuple[str, str]]:
     yield "confidence", f"{note['confidence']:g}"
     if note.get("tags"):
         yield "tags", escape(", ".join(note["tags"]))
+    if note.get("proposed_tags"):
+        yield "proposed tags", f"{escape(', '.join(note['proposed_tags']))} (nudge note review)"
     yield "source", escape(note["source"])
     yield "created", f"{note['created_at']} ({age_text(note['created_at'])})"
     if note["updated_at"] != note["created_at"]:

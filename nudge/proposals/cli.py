@@ -126,10 +126,14 @@ def review(invocation: Invocation, decision: str | None, ids: tuple[int, ...], *
     if not ids:
         raise Usage(f"{decision} what?", f"name proposals by their numbers: nudge note review {decision} 3")
     operation, done = _DECISIONS[decision]
-    results = [invocation.call(operation, {"id": number}) for number in ids]
-    named = ", ".join(str(result["id"]) for result in results)
-    lines = [invocation.console.styler.done(f"{done} {named}"), *_changes(results)]
-    invocation.console.result({"proposals": results}, lines)
+    results: list[Row] = []
+    try:
+        results.extend(invocation.call(operation, {"id": number}) for number in ids)
+    finally:  # those before one that fails are decided
+        if results:
+            named = ", ".join(str(result["id"]) for result in results)
+            lines = [invocation.console.styler.done(f"{done} {named}"), *_changes(results)]
+            invocation.console.result({"proposals": results}, lines)
     if decision == "accept" and not invocation.as_json:
         invocation.console.note(f"take it back with: nudge note review undo {' '.join(map(str, ids))}")
     return EXIT_OK

@@ -30,7 +30,7 @@ async def recall_more(
     they are good enough, and where the model may not be asked or says nothing in time."""
     model = app.model
     is_kept = query in model.expansions
-    if not (model.is_wanted and (is_kept or model.is_ready)):
+    if not (model.is_wanted and (is_kept or model.is_ready)) or len(query) > limits.MODEL_TEXT_CHARS:
         return matches, []
     if why_query_is_withheld(query, visible, namespace) is not None or not await app.read(
         partial(_is_weak, query=query, matches=matches)

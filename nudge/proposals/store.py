@@ -102,8 +102,14 @@ def decide(
     )
 
 
-def count_open(connection: sqlite3.Connection) -> int:
-    return int(connection.execute("SELECT count(*) FROM proposals WHERE state = ?", (OPEN,)).fetchone()[0])
+def proposed_tags(connection: sqlite3.Connection, note_id: int) -> list[str]:
+    """Return the tags that wait for a decision."""
+    rows = connection.execute(
+        "SELECT details FROM proposals JOIN proposal_notes ON proposal_id = id"
+        " WHERE note_id = ? AND kind = ? AND state = ? ORDER BY id",
+        (note_id, TAGS, OPEN),
+    )
+    return list(dict.fromkeys(tag for (details,) in rows for tag in json.loads(details)["tags"]))
 
 
 def known_tags(connection: sqlite3.Connection, note_id: int) -> set[str]:
@@ -158,10 +164,12 @@ def namespaces_to_group(connection: sqlite3.Connection, now: float, least: int) 
     ).fetchall()
 
 
-def grouped_notes(connection: sqlite3.Connection) -> set[int]:
-    """Return the notes of groups that wait for a decision, or were rejected."""
+def notes_to_group(connection: sqlite3.Connection, namespace: str, now: float, limit: int) -> list[int]:
+    """Return the latest notes of a namespace that are in no group which waits for a decision, or was rejected."""
     rows = connection.execute(
-        "SELECT note_id FROM proposal_notes JOIN proposals ON id = proposal_id WHERE kind = ? AND state <> ?",
-        (GROUP, ACCEPTED),
+        "SELECT id FROM notes n WHERE namespace = ? AND (expires_at IS NULL OR expires_at > ?) AND kind <> 'attempt'"
+        " AND NOT EXISTS (SELECT 1 FROM proposal_notes JOIN proposals p ON p.id = proposal_id"
+        "  WHERE note_id = n.id AND p.kind = ? AND state <> ?) ORDER BY updated_at DESC LIMIT ?",
+        (namespace, now, GROUP, ACCEPTED, limit),
     )
-    return {note_id for (note_id,) in rows}
+    return [note_id for (note_id,) in rows]

@@ -73,8 +73,10 @@ def test_the_model_is_asked_at_the_terminal(served: tuple[Machine, ModelServer])
     assert tagged["tags"] == [] and set(tagged["proposed_tags"]) <= {"sqlite"}
     other = machine.json("remember", "Nobody makes backups")["id"]
     assert machine.cli("note", "detect-contradiction", str(note), str(other)).stdout == "yes\n"
-    unknown = machine.cli("note", "review", "accept", "999")
-    assert unknown.returncode == 1 and "nudge note review" in unknown.stderr
+    proposal = machine.json("note", "detect-contradiction", str(note), str(other))["proposal"]
+    some = machine.cli("note", "review", "accept", str(proposal), "999")
+    assert some.returncode == 1 and "nudge note review" in some.stderr
+    assert f"accepted {proposal}\n" in some.stdout, "what was decided before the error is said"
     assert machine.cli("note", "review", "accept").returncode == 2
 
 

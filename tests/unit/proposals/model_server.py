@@ -25,13 +25,16 @@ def recorded(server: str, case: str) -> Reply:
 
 @dataclass(frozen=True)
 class Reply:
-    """`is_cut`: the connection is closed before the announced length. `is_silent`: nothing is sent until the end."""
+    """`is_cut`: the connection is closed before the announced length. `is_silent`: nothing is sent until the end;
+    `is_endless`: the body is, again and again, with a pause of so many seconds."""
 
     body: bytes
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     is_cut: bool = False
     is_silent: bool = False
+    is_endless: bool = False
+    pause: float = 0.0
 
 
 def saying(content: object, server: str = "ollama", **fields: Any) -> Reply:
@@ -117,9 +120,12 @@ class ModelServer:
         handler.send_response(reply.status)
         for name, text in {"Content-Type": "application/json", **reply.headers}.items():
             handler.send_header(name, text)
-        handler.send_header("Content-Length", str(len(reply.body) + (10 if reply.is_cut else 0)))
+        if not reply.is_endless:
+            handler.send_header("Content-Length", str(len(reply.body) + (10 if reply.is_cut else 0)))
         handler.end_headers()
         handler.wfile.write(reply.body)
+        while reply.is_endless and not self.ending.wait(reply.pause):
+            handler.wfile.write(reply.body)
         if reply.is_cut:
             handler.wfile.flush()
             handler.connection.shutdown(socket.SHUT_RDWR)

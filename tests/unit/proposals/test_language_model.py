@@ -199,6 +199,23 @@ def test_silence_ends_in_time(server: ModelServer, monkeypatch: pytest.MonkeyPat
     assert len(server.requests) == 2 and time.monotonic() - began < limits.CALL_TIMEOUT
 
 
+def test_an_answer_that_drips_ends_in_time(server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """MODEL_TIMEOUT is that of the whole answer, not of a piece."""
+    monkeypatch.setattr(limits, "MODEL_TIMEOUT", 0.2)
+    server.answer = lambda _: Reply(b" ", is_endless=True, pause=0.02)
+    assert "no answer within 0.2 s" in why(model(server.url))
+
+
+def test_an_answer_without_an_end_is_not_read_to_it(server: ModelServer) -> None:
+    server.answer = lambda _: Reply(b" " * 10_000, is_endless=True)
+    assert "longer than 128 KiB" in why(model(server.url)) and len(server.requests) == 1
+
+
+def test_headers_without_an_end_are_refused(server: ModelServer) -> None:
+    server.answer = lambda _: Reply(saying(GOOD).body, headers={"X-Long": "x" * 100_000})
+    assert "connection failed" in why(model(server.url))
+
+
 def test_an_error_does_not_repeat_what_the_server_said(server: ModelServer) -> None:
     """The body of a refusal may quote the note that was sent."""
     server.answer = lambda request: Reply(json.dumps(request).encode(), status=500)

@@ -41,12 +41,13 @@ class Service:
         return asyncio.run(answer())
 
     def store(self, title: str, content: str = "text", **fields: Any) -> int:
-        return int(self("store", title=title, content=content, **fields)["id"])
+        return int(self("store", title=title, content=content, kind="decision", **fields)["id"])
 
     def note(self, note_id: int) -> dict[str, Any]:
-        """As it is stored, without when it was touched."""
+        """As it is stored, without when it was touched, and what is proposed for it."""
         shown = self("get", id=note_id)
-        return {**shown["memory"], "links": shown["links"], "updated_at": None}
+        memory = {name: value for name, value in shown["memory"].items() if name not in ("updated_at", "proposed_tags")}
+        return {**memory, "links": shown["links"]}
 
     def proposals(self, **params: Any) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = self("proposals", **params)["proposals"]
@@ -82,6 +83,7 @@ def test_tags_are_the_notes_once_they_are_accepted(service: Service, server: Mod
     answer = service("auto_tag", id=note)
     assert (answer["tags"], answer["proposed_tags"]) == (["router"], ["sqlite", "state"])
     assert service.note(note) == before
+    assert service("get", id=note)["memory"]["proposed_tags"] == ["sqlite", "state"]
     (row,) = service.proposals()
     assert (row["kind"], row["tags"], row["model"], row["id"]) == (
         "tags",
@@ -288,6 +290,12 @@ def test_a_recall_does_not_wait_longer_than_its_bound(
 
     assert [answer["count"] for answer in asyncio.run(recall_twice())] == [0, 0]
     assert len(server.requests) == 1
+
+
+def test_a_long_query_is_not_sent(service: Service, server: ModelServer) -> None:
+    """Nor kept for the next recall."""
+    assert service("recall", context="unheard " * limits.MODEL_TEXT_CHARS)["count"] == 0
+    assert server.requests == []
 
 
 def test_a_model_that_fails_changes_no_recall(service: Service, server: ModelServer) -> None:
