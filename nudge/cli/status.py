@@ -135,7 +135,7 @@ def _text(value: Any) -> str:
 
 
 def _model_text(answer: Status) -> str:
-    """`qwen3:4b at http://127.0.0.1:11434/v1: answers`."""
+    """`gemma3:4b at http://127.0.0.1:11434/v1: answers`."""
     model = answer["model"]
     where = f"{_text(model['name'])} at {_text(model['url'])}: " if "name" in model and "url" in model else ""
     told = [model.get("state"), model.get("why"), model.get("sends")]

@@ -155,7 +155,7 @@ def _list(invocation: Invocation, filters: Mapping[str, Any]) -> int:
 
 
 def _proposal_lines(console: Console, row: Row) -> Iterator[str]:
-    """`3  tags: sqlite, router  (qwen3:4b, 2m ago)`, and below it the notes that it is about."""
+    """`3  tags: sqlite, router  (gemma3:4b, 2m ago)`, and below it the notes that it is about."""
     state = "" if row["state"] == "open" else f", {row['state']}"
     origin = console.styler.paint("dim", f"({escape(row['model'])}, {age_text(row['proposed_at'])}{state})")
     yield f"{console.styler.paint('bold', str(row['id']))}  {escape(_what(row))}  {origin}"

@@ -240,6 +240,6 @@ async def _body_of(response: aiohttp.ClientResponse) -> bytes:
 
 def _transport_text(error: Exception) -> str:
     """What failed between this process and the server; the kind of an error that could quote what was sent."""
-    if isinstance(error, OSError) and error.strerror:
-        return f"it cannot be reached ({os.strerror(error.errno) if error.errno else type(error).__name__})"
+    if isinstance(error, OSError) and error.errno is not None and error.errno > 0:
+        return f"it cannot be reached ({os.strerror(error.errno)})"
     return f"the connection failed ({type(error).__name__})"

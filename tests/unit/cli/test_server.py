@@ -372,7 +372,7 @@ def test_serve_has_a_flag_for_every_setting_of_a_server(nudge: Nudge, monkeypatc
         "journal": "auto",
         "tier": "smart",
         "llm_url": "http://127.0.0.1:11434/v1",
-        "llm_model": "qwen3:4b",
+        "llm_model": "gemma3:4b",
         "llm_remote": None,
         "tools": "all",
     }

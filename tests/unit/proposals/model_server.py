@@ -14,7 +14,7 @@ from typing import Any
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "language_models"
 SERVERS = ("ollama", "llama_cpp", "lm_studio")
-NAME = "qwen3:4b"
+NAME = "gemma3:4b"
 
 
 def recorded(server: str, case: str) -> Reply:
