@@ -15,6 +15,8 @@ _MARKED_PRIVATE = ("<private", "[private]")
 def why_note_is_withheld(note: Note, visible: Visibility) -> str | None:
     """Return why no model may see a note; None when it may. `visible` names the private projects: those of the server,
     and of the caller."""
+    if note.damage is not None:
+        return "it is damaged"
     places = (note.draft.namespace, note.draft.origin.get("repo"))
     if any(isinstance(place, str) and visible.is_private(place) for place in places):
         return "it belongs to a private repo"

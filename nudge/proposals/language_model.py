@@ -88,14 +88,14 @@ class LanguageModel:
     async def _ask(self, question: Question, read: Callable[[str], T]) -> T:
         if self._problem is not None:
             raise Conflict(self._problem)
-        if boot_seconds() < self._rest_until:
-            raise self._unavailable()
+        self._refuse_while_resting()
         try:
             async with asyncio.timeout(limits.MODEL_WAIT):
                 await self._one_at_a_time.acquire()
         except TimeoutError:
             raise Unavailable("the language model is busy with another question") from None
         try:
+            self._refuse_while_resting()
             answer = read(await self._ask_twice(question))
         except (_Failed, BadAnswer) as error:
             self._note_failure(f"its answer {error}" if isinstance(error, BadAnswer) else str(error))
@@ -104,6 +104,10 @@ class LanguageModel:
             self._one_at_a_time.release()
         self._failures, self._rest_until, self._last_failure, self._has_answered = 0, 0.0, None, True
         return answer
+
+    def _refuse_while_resting(self) -> None:
+        if boot_seconds() < self._rest_until:
+            raise self._unavailable()
 
     def _note_failure(self, text: str) -> None:
         self._failures += 1

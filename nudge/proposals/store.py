@@ -140,7 +140,8 @@ def has_pair(connection: sqlite3.Connection, one: int, other: int) -> bool:
 def find_unexamined(connection: sqlite3.Connection, since: float, now: float, limit: int) -> list[int]:
     """Return the ids of notes that were stored or changed since a time, and were not examined as they are now."""
     rows = connection.execute(
-        "SELECT n.id FROM notes n LEFT JOIN examined_notes e ON e.note_id = n.id WHERE n.updated_at >= ?"
+        "SELECT n.id FROM notes n LEFT JOIN examined_notes e ON e.note_id = n.id WHERE typeof(n.updated_at) = 'real'"
+        " AND n.updated_at >= ?"
         " AND e.updated_at IS NOT n.updated_at AND n.kind NOT IN ('attempt', 'session_summary')"
         " AND (n.expires_at IS NULL OR n.expires_at > ?) ORDER BY n.updated_at DESC LIMIT ?",
         (since, now, limit),

@@ -178,6 +178,16 @@ def test_a_note_that_changes_meanwhile_is_examined_again(background: Background,
     assert [row["tags"] for row in service.proposals()] == [["router"]]
 
 
+def test_damaged_notes_keep_no_one_busy(background: Background, server: ModelServer) -> None:
+    """However many there are, the others get their proposals, and the work ends."""
+    service = background.service
+    ids = [service.store(f"The database is number {number}") for number in range(2 * limits.EXAMINED_AT_ONCE)]
+    damage = "UPDATE notes SET updated_at = 'soon', tags = 7 WHERE id < ?"
+    asyncio.run(service.database.write(lambda connection: connection.execute(damage, (ids[-1],)).rowcount))
+    background.work()
+    assert kinds(service) == [("tags", [ids[-1]])] and len(server.requests) == 1
+
+
 @pytest.mark.parametrize("tier", ["keyword", "semantic", "smart"])
 def test_other_tiers_propose_nothing_by_themselves(
     tmp_path: Path, server: ModelServer, monkeypatch: pytest.MonkeyPatch, tier: str

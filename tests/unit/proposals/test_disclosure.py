@@ -17,6 +17,7 @@ from nudge.core.errors import Conflict, NudgeError
 from nudge.interfaces.operations import OPERATIONS
 from tests.unit.proposals.model_server import ModelServer, asked, saying
 from tests.unit.proposals.test_review_ops import HERE, Service
+from tests.unit.test_imports import imports, modules
 
 PRIVATE = Call(context=Context(project="github.com/acme/payroll"))
 OWN_PRIVATE = replace(HERE, env={**dict.fromkeys(OWN_VARIABLES), "NUDGE_PRIVATE_PROJECTS": "api"})
@@ -68,11 +69,14 @@ def walk(service: Service, call: Call, withheld: int, open_note: int, query: str
 
 
 def test_the_walk_has_every_path() -> None:
-    """Every operation that may ask a model is in it: those of the room, and recall."""
-    module = "nudge.proposals.ops"
-    asking = {name for name, operation in OPERATIONS.items() if operation.run.__module__ == module}
+    """Whatever asks a question makes it by one module; who imports that is walked here and, for what happens without
+    being asked, in `test_background_ops`. The check of `nudge doctor` asks about a word of its own."""
+    asking = {name for name, source in modules().items() if "nudge.proposals.questions" in imports(source)}
+    room = {f"nudge.proposals.{name}" for name in ("ops", "expansion_ops", "background_ops", "language_model")}
+    assert asking == {*room, "nudge.doctor.language_model"}
+    operations = {name for name, one in OPERATIONS.items() if one.run.__module__ == "nudge.proposals.ops"}
     walked = {"nudge.memory_auto_tag", "nudge.memory_detect_contradiction", "nudge.memory_expand_query"}
-    assert asking == walked
+    assert operations == walked, "and recall"
 
 
 @pytest.mark.parametrize("case", WITHHELD)
@@ -123,6 +127,18 @@ def test_a_rejected_question_does_not_reach_the_log(
 
     asyncio.run(recall())
     assert len(server.requests) == 1 and MARK not in caplog.text
+
+
+def test_a_damaged_note_is_not_sent(service: Service, server: ModelServer) -> None:
+    """What can be read of its row may be anything."""
+    note, other = service.store("A router"), service.store("Another router")
+    damage = "UPDATE notes SET tags = 'router' WHERE id = ?"
+    asyncio.run(service.database.write(lambda connection: connection.execute(damage, (note,)).rowcount))
+    with pytest.raises(Conflict, match="it is damaged"):
+        service("auto_tag", id=note)
+    with pytest.raises(Conflict, match="it is damaged"):
+        service("detect_contradiction", id_a=other, id_b=note)
+    assert server.requests == []
 
 
 def test_a_refusal_is_no_failure_of_the_model(service: Service) -> None:

@@ -280,6 +280,19 @@ def test_a_model_that_fails_is_left_alone_for_a_while(server: ModelServer, monke
     assert (client.report() or {})["state"] == "answers"
 
 
+def test_questions_that_wait_are_not_sent_to_a_model_that_failed(server: ModelServer) -> None:
+    """Those that waited for their turn are refused as well."""
+    server.answer = lambda _: Reply(b"{}", status=404)
+
+    async def ask_many() -> list[object]:
+        client = model(server.url)
+        return await asyncio.gather(*(words(client) for _ in range(8)), return_exceptions=True)
+
+    errors = asyncio.run(ask_many())
+    assert all(isinstance(error, Unavailable) for error in errors)
+    assert len(server.requests) == limits.MODEL_FAILURES
+
+
 # Where it may be
 
 
