@@ -59,6 +59,7 @@ MODULES_OF: dict[str, str] = {
     "note auto-tag": "nudge.proposals.cli",
     "note detect-contradiction": "nudge.proposals.cli",
     "note review": "nudge.proposals.cli",
+    "note proposals": "nudge.proposals.cli",
     "pin": "nudge.history.purge_cli",
     "unpin": "nudge.history.purge_cli",
     "purge": "nudge.history.purge_cli",

@@ -196,7 +196,12 @@ def _response(description: str, schema: Mapping[str, Any]) -> dict[str, Any]:
     return {"description": description, "content": {"application/json": {"schema": schema}}}
 
 
-_REFUSED = {400: "a parameter is wrong", 404: "there is no such thing", 409: "the title is taken"}
+_REFUSED = {
+    400: "a parameter is wrong",
+    404: "there is no such thing",
+    409: "it is not possible as things are, such as with a title that is taken",
+    503: "the language model does not answer",
+}
 _ERROR = {
     "type": "object",
     "properties": {
@@ -336,7 +341,16 @@ JOURNAL_EXAMPLES: dict[str, dict[str, Any]] = {
     "nudge.list_ghap_entries": {"limit": 20, "domain": "optimization", "outcome": "falsified"},
     "nudge.journal_calibration": {},
 }
-EXAMPLES = {**NOTE_EXAMPLES, **JOURNAL_EXAMPLES}
+MODEL_EXAMPLES: dict[str, dict[str, Any]] = {
+    "nudge.memory_expand_query": {"query": "flaky login test"},
+    "nudge.memory_auto_tag": _ID,
+    "nudge.memory_detect_contradiction": {"id_a": 1, "id_b": 2},
+    "nudge.memory_proposal_accept": _ID,
+    "nudge.memory_proposal_undo": _ID,
+    "nudge.memory_proposal_reject": _ID,
+}
+"""They succeed in this order where there are two notes that contradict each other, and a language model says so."""
+EXAMPLES = {**NOTE_EXAMPLES, **JOURNAL_EXAMPLES, **MODEL_EXAMPLES}
 
 _CAN_BE_INVALID = frozenset(
     f"nudge.memory_{name}"
@@ -345,24 +359,27 @@ _CAN_BE_INVALID = frozenset(
         *("delete_link", "promote", "import", "export", "proposals"),
         *("auto_consolidate", "consolidate", "archive_list", "archive_restore", "forget", "delete", "archive_purge"),
     )
-) | (JOURNAL_EXAMPLES.keys() - {"nudge.start_session"})
-_CAN_BE_MISSING = frozenset(
-    f"nudge.memory_{name}"
-    for name in (
-        *("get", "update", "link", "get_links", "delete_link", "resolve", "promote", "consolidate"),
-        *("archive_restore", "delete"),
+) | (JOURNAL_EXAMPLES.keys() - {"nudge.start_session"} | MODEL_EXAMPLES.keys())
+_CAN_BE_MISSING = (
+    frozenset(
+        f"nudge.memory_{name}"
+        for name in (
+            *("get", "update", "link", "get_links", "delete_link", "resolve", "promote", "consolidate"),
+            *("archive_restore", "delete"),
+        )
     )
-) | {"nudge.update_ghap", "nudge.resolve_ghap", "nudge.get_orphaned_ghap"}
+    | {"nudge.update_ghap", "nudge.resolve_ghap", "nudge.get_orphaned_ghap"}
+    | (MODEL_EXAMPLES.keys() - {"nudge.memory_expand_query"})
+)
 _CAN_CONFLICT = frozenset(f"nudge.memory_{name}" for name in ("update", "consolidate", "archive_restore")) | {
     *("nudge.start_ghap", "nudge.update_ghap", "nudge.resolve_ghap", "nudge.get_orphaned_ghap"),
+    *MODEL_EXAMPLES,
 }
+_CAN_BE_SILENT = frozenset(("nudge.memory_expand_query", "nudge.memory_auto_tag", "nudge.memory_detect_contradiction"))
+
+_REFUSING = {400: _CAN_BE_INVALID, 404: _CAN_BE_MISSING, 409: _CAN_CONFLICT, 503: _CAN_BE_SILENT}
 
 REFUSALS: dict[str, list[int]] = {
-    name: [
-        status
-        for status, names in ((400, _CAN_BE_INVALID), (404, _CAN_BE_MISSING), (409, _CAN_CONFLICT))
-        if name in names
-    ]
-    for name in EXAMPLES
+    name: [status for status, names in _REFUSING.items() if name in names] for name in EXAMPLES
 }
 """The HTTP statuses of the errors that each operation can answer with."""

@@ -104,6 +104,7 @@ def _note_proposal(console: Console, result: Row, otherwise: str) -> None:
         "nudge.memory_proposal_reject",
         "nudge.memory_proposal_undo",
     ),
+    unlisted=("proposals",),
 )
 @click.argument(
     "decision",

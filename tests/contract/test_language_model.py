@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from nudge.interfaces.operations import OPERATIONS
+from nudge.interfaces.rest import MODEL_EXAMPLES, REFUSALS
 from tests.contract.ways import Http
 from tests.harness import Machine, eventually
 from tests.unit.proposals.model_server import NAME, ModelServer, Reply, asked, model_server, saying
@@ -80,13 +81,57 @@ def test_the_model_is_asked_at_the_terminal(served: tuple[Machine, ModelServer])
     assert machine.cli("note", "review", "accept").returncode == 2
 
 
-def test_the_model_is_asked_over_rest(served: tuple[Machine, ModelServer]) -> None:
-    machine, _ = served
-    with closing(Http.to(machine)) as http:
-        reply = http.post("/api/v1/expand_query", {"query": "database"})
-        assert reply.json == {"original": "database", "expanded_terms": ["storage"]}
-        assert http.exchange("GET", "/api/v1/proposals?state=all").status == 200
-        assert http.post("/api/v1/proposals/999/accept", {}).status == 404
+# Calls that are refused once the examples ran: operation, parameters, status.
+REFUSED: list[tuple[str, dict[str, Any], int]] = [
+    ("expand_query", {"query": ""}, 400),
+    ("expand_query", {"query": "password: hunter2hunter2"}, 409),
+    ("auto_tag", {"id": "x"}, 400),
+    ("auto_tag", {"id": 999}, 404),
+    ("auto_tag", {"id": 3}, 409),
+    ("detect_contradiction", {"id_a": 1, "id_b": 1}, 400),
+    ("detect_contradiction", {"id_a": 1, "id_b": 999}, 404),
+    ("detect_contradiction", {"id_a": 1, "id_b": 3}, 409),
+    *((f"proposal_{decision}", {"id": 0}, 400) for decision in ("accept", "reject", "undo")),
+    *((f"proposal_{decision}", {"id": 999}, 404) for decision in ("accept", "reject", "undo")),
+    ("proposal_undo", {"id": 2}, 409),
+    ("proposal_accept", {"id": 1}, 409),
+    ("proposal_reject", {"id": 3}, 409),
+]
+SILENT: list[tuple[str, dict[str, Any]]] = [
+    ("expand_query", {"query": "silence"}),
+    ("auto_tag", {"id": 1}),
+    ("detect_contradiction", {"id_a": 1, "id_b": 2}),
+]
+
+
+def test_every_documented_status_is_seen() -> None:
+    """Each example of the document, and for each operation every refusal that it announces."""
+    seen: dict[str, set[int]] = {name: set() for name in MODEL_EXAMPLES}
+    with model_server() as model, closing(Machine()) as machine:
+        model.answer = lambda request: saying(SAID[asked(request)])
+        machine.prepared_server("--tier", "smart", "--llm-url", model.url, "--llm-model", NAME)
+        with closing(Http.to(machine)) as http:
+
+            def call(operation: str, params: dict[str, Any]) -> int:
+                method, template = OPERATIONS[operation].route
+                reply = http.exchange(method, template.format_map(params), params)
+                seen.setdefault(operation, set()).add(reply.status)
+                return reply.status
+
+            for number in (1, 2):
+                call("nudge.memory_store", {"title": f"The port is {number}", "content": "x"})
+            call("nudge.memory_store", {"title": "The login", "content": "<private>x</private>"})
+            for name, params in MODEL_EXAMPLES.items():
+                call(name, params)
+            call("nudge.memory_auto_tag", {"id": 2})
+            call("nudge.memory_proposal_accept", {"id": 3})
+            for name, params, status in REFUSED:
+                assert call(f"nudge.memory_{name}", params) == status, (name, params)
+            model.answer = lambda _: Reply(b"{}", status=404)
+            for name, params in SILENT:
+                call(f"nudge.memory_{name}", params)
+    documented = {name: {200, *REFUSALS[name]} for name in MODEL_EXAMPLES}
+    assert {name: seen[name] for name in MODEL_EXAMPLES} == documented
 
 
 def test_status_doctor_and_capabilities_say_whether_it_answers(served: tuple[Machine, ModelServer]) -> None:

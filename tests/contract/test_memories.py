@@ -13,7 +13,7 @@ import pytest
 
 from nudge.interfaces import rest
 from nudge.interfaces.operations import OPERATIONS
-from nudge.interfaces.rest import NOTE_EXAMPLES, REFUSALS
+from nudge.interfaces.rest import MODEL_EXAMPLES, NOTE_EXAMPLES, REFUSALS
 from nudge.storage.database import Database
 from tests import toon_parser
 from tests.contract.repos import clone
@@ -23,12 +23,7 @@ from tests.harness import Machine
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00")
 OF_THE_DOOR = ("origin", "source", "uid", "bytes", "db_size_bytes")
 NOTES = [name for name, operation in OPERATIONS.items() if operation.group == "memories"]
-NEED_MORE = {
-    "nudge.memory_sync",  # another database
-    # A language model.
-    *("nudge.memory_expand_query", "nudge.memory_auto_tag", "nudge.memory_detect_contradiction"),
-    *("nudge.memory_proposal_accept", "nudge.memory_proposal_reject", "nudge.memory_proposal_undo"),
-}
+NEED_MORE = {"nudge.memory_sync", *MODEL_EXAMPLES}  # another database, a language model
 HEX = "9f86d081884c7d659a2feaa0c55ad015"
 
 # Calls that are refused after the examples ran: operation, parameters, reason, and the field that is named.
