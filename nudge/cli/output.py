@@ -444,7 +444,11 @@ def reason_text(hint: Mapping[str, Any]) -> str:
 
 
 def evidence_text(hint: Mapping[str, Any]) -> str:
-    """Return what a command that was learned rests on, on one line; empty for a hint that somebody set."""
+    """Return what a command that was learned rests on, or where the repo's file has it, on one line; empty for a hint
+    that somebody set."""
+    if file := hint.get("file"):
+        rests_on = f"; evidence: {file['evidence']}" if "evidence" in file else ""
+        return escape(f"source: the repo's file ({file['path']}:{file['line']}{rests_on})")
     evidence = hint.get("evidence")
     if not evidence:
         return ""

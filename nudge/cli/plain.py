@@ -310,7 +310,7 @@ def _about_lines(styler: Styler, hint: dict[str, Any]) -> Iterator[str]:
     yield f"  scope: {output.scope_text(output.hint_scope(hint))}"
     uses = output.count(hint.get("use_count", 0), "time")
     failures = f", failed {output.count(hint['failure_count'], 'time')}" if "failure_count" in hint else ""
-    is_learned = "evidence" in hint
+    is_learned = hint["version"] == 0  # or from the repo's file
     since = f"since {hint['created_at']}" if is_learned else f"v{hint['version']}, set {hint['updated_at']}{created}"
     yield f"  {since}, worked {uses}{last_used}{failures}"
     for name in ("ttl", "source", "added_by", "sensitivity"):

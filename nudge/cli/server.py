@@ -13,7 +13,15 @@ from nudge.cli.output import EXIT_NO_SERVER, EXIT_OK, EXIT_REFUSED, Console, Sty
 from nudge.cli.params import FunctionType, option
 from nudge.cli.plain import Invocation
 from nudge.cli.prompts import ask, can_ask, yes_option
-from nudge.cli.status import Status, different_settings, member_differences, setting_lines, status_lines
+from nudge.cli.status import (
+    Status,
+    different_settings,
+    member_differences,
+    repo_file_status,
+    repo_file_text,
+    setting_lines,
+    status_lines,
+)
 from nudge.cli.verbs import SERVER
 from nudge.core import limits, locks, paths
 from nudge.core.clock import poll_until
@@ -113,18 +121,19 @@ def status(invocation: Invocation, show_settings: bool) -> int:
         console.result(settings, setting_lines(settings["settings"]))
         return EXIT_OK
     recording = "on here" if off is None else f"off {off.where}; turn it on with: {off.fix}"
+    repo_file = repo_file_status()
     if answer is not None:
         differing = different_settings(answer)
         all_differences = [*differing, *member_differences(answer)]
         shown = {"recording": recording} | ({"differences": all_differences} if all_differences else {})
-        lines = status_lines(console.styler, {**answer, **shown})
-        console.result({**answer, "recording": off is None, "differences": differing}, lines)
+        lines = status_lines(console.styler, {**answer, **shown, **repo_file})
+        console.result({**answer, "recording": off is None, "differences": differing, **repo_file}, lines)
         return EXIT_OK
     from nudge.hints import lifetime
 
     spool = lifetime.spool_counts(paths.runtime_dir())
     if console.as_json:
-        console.json({**dict.fromkeys(_STATUS_FIELDS), "spool": spool, "recording": off is None})
+        console.json({**dict.fromkeys(_STATUS_FIELDS), "spool": spool, "recording": off is None, **repo_file})
         return EXIT_NO_SERVER
     console.note("no server is running; the next command that needs one starts it")
     if spool["files"]:
@@ -133,6 +142,8 @@ def status(invocation: Invocation, show_settings: bool) -> int:
         console.note(f"{output.count(spool['dropped'], 'hook event')} dropped; see: nudge doctor")
     if off is not None:
         console.note(escape(f"recording is {recording}"))
+    if repo_file:
+        console.note(repo_file_text(repo_file))
     return EXIT_NO_SERVER
 
 

@@ -8,8 +8,10 @@ from typing import Any
 
 from nudge.cli import output
 from nudge.cli.output import Styler
+from nudge.core.context import resolve
 from nudge.core.errors import NudgeError
 from nudge.core.text import escape, format_size, format_span
+from nudge.repofile import FILE
 from nudge.settings import config
 
 Status = dict[str, Any]
@@ -37,11 +39,34 @@ def member_differences(answer: Status) -> Iterator[str]:
             yield f"{member.get('client')} (pid {member.get('pid')}): {line}"
 
 
+def repo_file_status() -> Status:
+    """Return what is decided about the hints of the repo's file here, as a field; nothing where there is no file."""
+    root = resolve().root
+    if root is None or not os.path.lexists(os.path.join(root, FILE)):
+        return {}
+    from nudge.repofile.cli import status_here  # late: it loads tomllib
+
+    found = status_here()
+    return {} if found is None else {"repo_file": found}
+
+
+def repo_file_text(answer: Status) -> str:
+    from nudge.repofile.cli import status_text
+
+    return status_text(answer["repo_file"])
+
+
 _FIRST_FIELDS = (
     *("role", "pid", "owner", "version", "uptime", "session", "members"),
-    *("hints", "log_bytes", "durability", "history", "recording", "spool", "last_error"),
+    *("hints", "repo_file", "log_bytes", "durability", "history", "recording", "spool", "last_error"),
 )
-_LABELS = {"log_bytes": "log", "last_error": "last error", "differences": "differs", "model": "language model"}
+_LABELS = {
+    "log_bytes": "log",
+    "last_error": "last error",
+    "differences": "differs",
+    "model": "language model",
+    "repo_file": "repo file",
+}
 _SHOWN_WITH = {"client": "owner", "started": "uptime"}
 
 
@@ -151,4 +176,5 @@ _FORMATTERS: dict[str, Callable[[Status], str]] = {
     "durability": _durability_text,
     "history": _history_text,
     "model": _model_text,
+    "repo_file": repo_file_text,
 }

@@ -67,6 +67,7 @@ MODULES_OF: dict[str, str] = {
     "restore": "nudge.history.backup_cli",
     "export": "nudge.hints.transfer_cli",
     "import": "nudge.hints.transfer_cli",
+    "trust": "nudge.repofile.cli",
     "note export": "nudge.notes.transfer_cli",
     "note import": "nudge.notes.transfer_cli",
     "note sync": "nudge.notes.transfer_cli",

@@ -56,6 +56,7 @@ MODULES = (
     "nudge.history.purge_cli",
     "nudge.history.backup_cli",
     "nudge.hints.transfer_cli",
+    "nudge.repofile.cli",
     "nudge.notes.transfer_cli",
     "nudge.notes.shell_cli",
     "nudge.cli.switches",

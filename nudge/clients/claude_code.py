@@ -33,6 +33,7 @@ class ClaudeCode(AgentClient):
     home_variable = "CLAUDE_CONFIG_DIR"
     project_variable = "CLAUDE_PROJECT_DIR"
     session_variable = "CLAUDE_CODE_SESSION_ID"
+    shell_variables = ("CLAUDECODE", "CLAUDE_CODE_SESSION_ID")
     note_source = "claude"
     remove_server = "claude mcp remove {name} -s user"
     wired_events = (

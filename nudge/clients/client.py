@@ -80,6 +80,10 @@ class AgentClient:
     session_variable = ""  # the same for the session
     note_source = "agent"  # of the notes that it stores
 
+    # What shows that it runs a command
+    shell_variables: Sequence[str] = ()  # that it sets for the commands of its agent
+    processes: Sequence[str] = ()  # its own ones, where they are not called as `command`
+
     # Its hooks
     wired_events: Sequence[str] = ()  # that `nudge connect` adds a hook for
     events: Mapping[str, str] = {}  # its names for events, with those of Claude Code

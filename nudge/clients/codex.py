@@ -31,6 +31,7 @@ class Codex(AgentClient):
     folder = ".codex"
     instructions = (("AGENTS.override.md", "AGENTS.md"),)
     home_variable = "CODEX_HOME"
+    shell_variables = ("CODEX_THREAD_ID", "CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "CODEX_CI")
     remove_server = "codex mcp remove {name}"
     # A tool that failed is one of its PostToolUse.
     wired_events = ("SessionStart", "UserPromptSubmit", "PostToolUse", "PostCompact", "SessionEnd")

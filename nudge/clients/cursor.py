@@ -24,6 +24,8 @@ class Cursor(AgentClient):
     name = "cursor"
     title = "Cursor"
     command = "cursor"
+    shell_variables = ("CURSOR_AGENT",)
+    processes = ("cursor-agent",)  # a person's own terminal runs below `cursor`, the editor
     by_hand = True
     folder = ".cursor"
     instructions = ((".cursor/rules/*",), ("AGENTS.md",))

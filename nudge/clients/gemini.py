@@ -30,6 +30,7 @@ class Gemini(AgentClient):
     folder = ".gemini"
     instructions = (("GEMINI.md",),)
     home_variable = "GEMINI_CLI_HOME"
+    shell_variables = ("GEMINI_CLI",)
     remove_server = "gemini mcp remove {name}"
     # Not PreCompress: it fires before each request, whether anything is compressed or not.
     wired_events = ("SessionStart", "BeforeAgent", "AfterTool", "SessionEnd")

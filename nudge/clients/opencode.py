@@ -132,6 +132,7 @@ class OpenCode(AgentClient):
     name = "opencode"
     title = "OpenCode"
     command = "opencode"
+    shell_variables = ("OPENCODE",)
     folder = ".config/opencode"
     instructions = (("AGENTS.md", "CLAUDE.md"),)
     home_variable = "XDG_CONFIG_HOME"

@@ -135,6 +135,19 @@ def session_variables() -> tuple[str, ...]:
     return tuple(client.session_variable for client in with_hooks() if client.session_variable)
 
 
+_ANY_AGENT = ("AI_AGENT", "AGENT")  # of several vendors
+
+
+def shell_variables() -> tuple[str, ...]:
+    """Return the variables that clients set for the commands that their agents run."""
+    return (*(name for client in with_hooks() for name in client.shell_variables), *_ANY_AGENT)
+
+
+def process_names() -> frozenset[str]:
+    """Return what the processes of clients are called, below which their agents run commands."""
+    return frozenset(name for client in with_hooks() for name in client.processes or (client.command,))
+
+
 def note_source(client: str | None) -> str:
     """Return the source of the notes that a client stores, by the name that it gives in MCP: that of Claude Desktop
     begins like the command of Claude Code."""

@@ -32,6 +32,17 @@ def read_owned(path: str, limit: int = 65_536) -> bytes | None:
         return file.read(limit)
 
 
+def read_unlinked(path: str, limit: int) -> tuple[bytes, os.stat_result]:
+    """Return up to `limit` bytes of a regular file that is no link, and what it is; raises OSError."""
+    fd = os.open(path, _READ | getattr(os, "O_NOFOLLOW", 0))
+    status = os.fstat(fd)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(fd)
+        raise NotRegular("it is not a regular file")
+    with open(fd, "rb") as file:
+        return file.read(limit), status
+
+
 class NotRegular(OSError):
     """The path names a directory, a pipe or a device."""
 

@@ -73,6 +73,18 @@ MAX_COMMON_WORDS = 8  # of a question: the rarest of them; the others find no hi
 SORTED_GROUP = 500  # hints with a key or a tag that a query sorts; of more it takes the first in the order of all
 CHARS_PER_GLOB = 128  # what a glob in a scope counts for, beside what a match of it costs
 
+# Hints in the repository
+MAX_REPO_FILE_BYTES = 64 * KIB
+MAX_REPO_HINTS = 200  # in one file: short files help agents, long ones hurt
+MAX_REPO_FACT_CHARS = 200
+MAX_REPO_VALUE_CHARS = 500  # of a command or a path
+MAX_REPO_PROBLEMS = 20  # that one refusal names
+MAX_EVIDENCE_BYTES = 4 * MIB  # of a file that a hint rests on
+MAX_TRUST_BYTES = 32 * MIB  # of the file with what was trusted
+MAX_DECISIONS = 5_000  # on hints of all repos together
+MAX_VERSIONS_TRUSTED = 8  # of one hint in one clone: its worktrees may be on several branches
+REPO_FILES_CACHED = 64
+
 # Scopes and patterns
 MAX_PATTERN_CHARS = 256  # a glob or a regex
 MAX_SCOPE_ITEMS = 20  # globs, repos, branches, names or allowed values in one scope field

@@ -185,6 +185,18 @@ def find_git_dir(folder: str) -> str | None:
     return found[1] if found is not None and found[2] else None
 
 
+def find_work_tree(folder: str) -> tuple[str, str] | None:
+    """Return the top of the work tree that `folder` is in, spelled without links, and the git directory that it shares
+    with its linked work trees. None without one, where a work tree only claims it, and for a bare repository."""
+    try:
+        found = _find_git_dir(os.path.realpath(folder))
+    except (OSError, ValueError):
+        return None
+    if found is None or not found[2] or found[0] == found[1]:
+        return None
+    return found[0], common_dir(found[1])
+
+
 def _find_git_dir(folder: str) -> tuple[str, str, bool] | None:
     """Return the top of the work tree that `folder` is in, its git directory, and whether that one says which
     repository it is. A bare repository is both.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from nudge.cli.verbs import HINTS
 from nudge.core import context, limits
 from nudge.core.errors import Invalid, NotFound
 from nudge.core.text import escape
+from nudge.repofile import SAYS
 
 if TYPE_CHECKING:
     from nudge.manifests import Command
@@ -132,12 +133,11 @@ def _list_component(
         raise Usage("missing KEY")
     fields = {"component": component, "context": plain.context_params(**where)}
     result = _fetch_component(invocation.client(env).call, fields)
-    learned = result.get("learned", ())
-    if not result.get("hints") and not learned:
+    if not (result.get("hints") or result.get("learned") or result.get("repo_file")):
         raise _unknown_component(component, result.get("note"))
     console = invocation.console
     lines = _hint_lines(console.styler, result["hints"])
-    console.result(result, chain(lines, _learned_lines(console.styler, learned)))
+    console.result(result, chain(lines, _not_set_lines(console.styler, result)))
     return EXIT_OK
 
 
@@ -266,8 +266,8 @@ def ls(invocation: Invocation, component: str | None, env: tuple[tuple[str, str]
         marks, here = not console.as_json or any(where.values()), plain.context_params(**where)
         result = client.call("nudge.list_components", {"context": here} if marks else {}, context=here)
         lines = _component_lines(console.styler, result["components"])
-        console.result(result, chain(lines, _learned_lines(console.styler, result.get("learned", ()))))
-        if not result["components"] and not result.get("learned") and not console.as_json:
+        console.result(result, chain(lines, _not_set_lines(console.styler, result)))
+        if not (result["components"] or result.get("learned") or result.get("repo_file") or console.as_json):
             console.note("no hints yet; set one with: nudge set COMPONENT KEY VALUE, or run: nudge scan")
     else:
         fields = {"component": component, "context": plain.context_params(**where)}
@@ -276,13 +276,16 @@ def ls(invocation: Invocation, component: str | None, env: tuple[tuple[str, str]
         if key is not None and not result["hints"]:
             result = _fetch_component(client.call, {**fields, "component": parent})
             result["hints"] = [entry for entry in result["hints"] if entry["key"] == key]
-            result["learned"] = [entry for entry in result.get("learned", ()) if entry["key"] == key]
-        learned = result.get("learned", ())
-        is_unknown = not learned and (not result["components"] or (key is not None and not result["hints"]))
+            for name in ("learned", "repo_file"):
+                result[name] = [entry for entry in result.get(name, ()) if entry["key"] == key]
+        learned, written = result.get("learned", ()), result.get("repo_file", ())
+        is_unknown = (
+            not learned and not written and (not result["components"] or (key is not None and not result["hints"]))
+        )
         if is_unknown and not console.as_json:  # with --json, an empty list as through every other interface
             raise _unknown_component(component, result.get("note"))
         lines = _hint_lines(console.styler, result["hints"])
-        console.result(result, chain(lines, _learned_lines(console.styler, learned)))
+        console.result(result, chain(lines, _not_set_lines(console.styler, result)))
     if (note := result.get("note")) and not console.as_json:
         console.note(escape(note))
     return EXIT_OK
@@ -331,13 +334,15 @@ def _hint_lines(styler: Styler, entries: list[dict[str, Any]]) -> Iterator[str]:
         yield styler.paint("dim", f"  {' ' * width}  {styler.clip(scope, width + 4)}")
 
 
-def _learned_lines(styler: Styler, entries: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Yield what was learned for jobs without a hint, under a line that says what it is."""
-    if not entries:
-        return
-    yield styler.paint("bold", "facts, where no hint is set:")
-    for line in _hint_lines(styler, [{**entry, "key": f"{entry['component']}/{entry['key']}"} for entry in entries]):
-        yield f"  {line}"
+def _not_set_lines(styler: Styler, result: dict[str, Any]) -> Iterator[str]:
+    """Yield the trusted hints of the repo's file, and what was learned for jobs without a hint, each under a line that
+    says what it is."""
+    for name, title in (("repo_file", f"{SAYS}:"), ("learned", "facts, where no hint is set:")):
+        entries = result.get(name) or ()
+        if entries:
+            yield styler.paint("bold", title)
+        named = [{**entry, "key": f"{entry['component']}/{entry['key']}"} for entry in entries]
+        yield from (f"  {line}" for line in _hint_lines(styler, named))
 
 
 # delete

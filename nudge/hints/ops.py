@@ -22,6 +22,15 @@ from nudge.hints.reconcile import GUESS_CONFIDENCE, SCANNED_BY, is_guess
 from nudge.hints.scope import default_scope
 from nudge.hints.search import HintFilter
 from nudge.learning.hints_ops import credit_fact, learned_here, not_deletable, refused_error
+from nudge.repofile.hints_ops import (
+    add_hits,
+    best_not_set,
+    is_from_file,
+    not_here_error,
+    not_own_error,
+    order,
+    trusted_hints,
+)
 
 _SCAN_CONFIDENCE = 0.4  # hints that a user or an agent sets count for more
 _META = (
@@ -108,6 +117,7 @@ class ListComponentsResult(Result):
     hints: list[dict[str, Any]] | None = None
     more: bool | None = None
     learned: list[dict[str, Any]] | None = None
+    repo_file: list[dict[str, Any]] | None = None
     note: str | None = None
 
 
@@ -156,17 +166,19 @@ class ScanResult(Result):
     ),
 )
 async def get_hint(app: App, params: GetHint, call: Call) -> Any:
-    """Return the best hint, or what was learned for a job without one. A guess of scan's gives way to what worked."""
+    """Return the best hint; where nobody set one, what the repo's file says, or what was learned for the job. A guess
+    of scan's gives way to both."""
     store, name = app.lifetime.store, (params.component, params.key)
     context = call.with_variables(call.context, store.env_names(*name))
     visible = visible_hints(app, call)
     try:
         result = await app.in_slices(store.get(app.now(), *name, context, visible))
     except NotFound as error:
-        learned = await learned_here(app, context)
-        if learned is not None and (found := learned.get(*name)):
+        in_file, learned = await trusted_hints(app, context), await learned_here(app, context)
+        if found := best_not_set(in_file, learned, *name):
             return found
-        raise await _with_previous_offer(app, refused_error(error, learned, *name)) from None
+        refused = refused_error(not_here_error(error, in_file, *name), learned, *name)
+        raise await _with_previous_offer(app, refused) from None
     if is_guess(result["hint"]["meta"]) and (better := await _better_than_guess(app, result, context, *name)):
         return better
     if "basis" in result:
@@ -177,7 +189,9 @@ async def get_hint(app: App, params: GetHint, call: Call) -> Any:
 async def _better_than_guess(
     app: App, result: dict[str, Any], context: Context, component: str, key: str
 ) -> dict[str, Any] | None:
-    learned = await learned_here(app, context)
+    in_file, learned = await trusted_hints(app, context), await learned_here(app, context)
+    if in_file is not None and in_file.answers(component, key):
+        return best_not_set(in_file, learned, component, key)
     return learned.get(component, key) if learned is not None and learned.corrects(component, key, result) else None
 
 
@@ -306,27 +320,31 @@ async def query(app: App, params: Query, call: Call) -> Any:
     if any("basis" in hit for hit in result["hints"]):
         result["hints"] = await _mark_stale(result["hints"], context, call)
     if "more" not in result:
-        await _add_learned(app, params, context, result)
+        await _add_not_set(app, params, context, result)
     return result if result["hints"] else await _with_previous_note(app, result)
 
 
-async def _add_learned(app: App, params: Query, context: Context, result: dict[str, Any]) -> None:
-    """Add what was learned and matches, for the jobs that no hint is for here: among the hints that match as a whole by
-    its score. A guess of scan's gives way to what worked."""
-    learned = await learned_here(app, context)
+async def _add_not_set(app: App, params: Query, context: Context, result: dict[str, Any]) -> None:
+    """Add what matches for the jobs that no hint is for here: what the repo's file says, behind the hints, and what was
+    learned, among those that match as a whole by its score. A guess of scan's gives way to both."""
+    in_file, learned = await trusted_hints(app, context), await learned_here(app, context)
+    filters = HintFilter.parse(params.component, params.keys, params.tags, params.text, params.regex)
+    store, now = app.lifetime.store, app.now()
+    if in_file is not None:
+        add_hits(in_file, result, filters, params.limit, lambda name: store.applies(now, *name, context))
     if learned is None:
         return
-    filters = HintFilter.parse(params.component, params.keys, params.tags, params.text, params.regex)
-    store, now, hits = app.lifetime.store, app.now(), result["hints"]
-    guesses = [hit for hit in hits if is_guess(hit["hint"]["meta"])]
+    hits = result["hints"]
+    guesses = [hit for hit in hits if is_guess(hit["hint"]["meta"]) or is_from_file(hit)]
     corrected = [hit for hit in guesses if learned.corrects(hit["component"], hit["key"], hit)]
     hits = [hit for hit in hits if hit not in corrected]
     replaced = {(hit["component"], hit["key"]) for hit in corrected}
     for hit in learned.search(filters, params.limit):
         name = (hit["component"], hit["key"])
-        if name in replaced or not store.applies(now, *name, context):
+        is_answered = store.applies(now, *name, context) or (in_file is not None and in_file.answers(*name))
+        if name in replaced or not is_answered:
             hits.append(hit)
-    hits.sort(key=lambda hit: ("partial" in hit, -hit["score"] if "partial" not in hit else 0.0))
+    hits.sort(key=order)
     result["hints"] = hits[: params.limit]
     result.update({"more": True} if len(hits) > params.limit else {})
     if hits:
@@ -376,7 +394,9 @@ async def _bump(app: App, params: Bump, call: Call) -> Any:
         learned = await learned_here(app, call.context) if params.scope is None else None
         if learned is not None and (answer := learned.creditable(params.component, params.key)):
             return await credit_fact(app, learned, answer, params.component, params.delta, call)
-        raise await _with_previous_offer(app, refused_error(error, learned, params.component, params.key)) from None
+        name = (params.component, params.key)
+        error = not_own_error(refused_error(error, learned, *name), await trusted_hints(app, context), *name)
+        raise await _with_previous_offer(app, error) from None
     return app.commit(decision, call)
 
 
@@ -394,8 +414,10 @@ async def delete_hint(app: App, params: DeleteHint, call: Call) -> Any:
     try:
         return await app.serialize(call, lambda: _delete(app, params, call))
     except NotFound as error:
-        learned = await learned_here(app, call.context)
-        raise await _with_previous_offer(app, not_deletable(error, learned, params.component, params.key)) from None
+        name = (params.component, params.key)
+        in_file, learned = await trusted_hints(app, call.context), await learned_here(app, call.context)
+        error = not_own_error(not_deletable(error, learned, *name), in_file, *name)
+        raise await _with_previous_offer(app, error) from None
 
 
 async def _delete(app: App, params: DeleteHint, call: Call) -> Any:
@@ -422,18 +444,26 @@ async def list_components(app: App, params: ListComponents, call: Call) -> Any:
         context = call.with_variables(call.context, store.env_names(params.component))
     visible = visible_hints(app, call)
     result = await app.in_slices(store.list_components(app.now(), params.component, context, params.offset, visible))
-    if params.offset == 0 and (rows := await _learned_rows(app, params.component, call.context)):
-        result["learned"] = rows
+    if params.offset == 0:
+        result.update(await _not_set_rows(app, params.component, call.context))
     return await _with_previous_note(app, result)
 
 
-async def _learned_rows(app: App, component: str | None, context: Context) -> list[dict[str, Any]]:
-    """What was learned here for the jobs that no hint is for, apart from the hints."""
-    learned = await learned_here(app, context)
-    if learned is None or component not in (None, *learned.names):
-        return []
+async def _not_set_rows(app: App, component: str | None, context: Context) -> dict[str, list[dict[str, Any]]]:
+    """The trusted hints of the repo's file, and what was learned for the jobs that no hint is for, apart from one's
+    own hints."""
+    in_file, learned = await trusted_hints(app, context), await learned_here(app, context)
     store, now = app.lifetime.store, app.now()
-    return [row for row in learned.rows() if not store.applies(now, row["component"], row["key"], context)]
+
+    def is_set(name: tuple[str, str]) -> bool:
+        return store.applies(now, *name, context)
+
+    written = in_file.rows(component, is_set) if in_file is not None else []
+    rows = learned.rows() if learned is not None and component in (None, *learned.names) else []
+    answered = {(row["component"], row["key"]) for row in written if row["eligible"]}
+    rows = [row for row in rows if not is_set((row["component"], row["key"]))]
+    rows = [row for row in rows if (row["component"], row["key"]) not in answered]
+    return {name: found for name, found in (("repo_file", written), ("learned", rows)) if found}
 
 
 # Scan: the commands in a repo's manifests become hints, and are updated and removed with them

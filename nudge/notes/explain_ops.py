@@ -6,7 +6,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, WithJsonSchema
 
@@ -38,6 +38,10 @@ from nudge.notes.ops import note_filter
 from nudge.notes.ranking import matched_words, query_words, recall, scores_of
 from nudge.notes.retrieval import Words
 from nudge.notes.store import NoteFilter
+from nudge.repofile.hints_ops import trusted_hints
+
+if TYPE_CHECKING:
+    from nudge.repofile.told import TrustedHints
 
 _NO_QUERY = "at least one of query or ids is required"
 
@@ -88,7 +92,8 @@ async def explain(app: App, params: Explain, call: Call) -> Any:
     in the envelope."""
     visible = visible_to(app, call)
     request = _ExplainRequest(params, app.now(), visible)
-    variants = [variant for name in request.names for variant in _variants(app, name, call, request)]
+    in_file = await trusted_hints(app, call.context) if request.names else None
+    variants = [variant for name in request.names for variant in _variants(app, name, call, request, in_file)]
     request.subjects = await _answering_facts(app, call, request.unknown_names)
 
     def read(connection: sqlite3.Connection | None) -> dict[str, Any]:
@@ -343,17 +348,22 @@ def _query(params: Explain, errors: list[dict[str, str]]) -> str | None:
     return query
 
 
-def _variants(app: App, name: str, call: Call, request: _ExplainRequest) -> list[_Variant]:
-    """All variants of a hint: those that apply here by rank, then the others."""
+def _variants(
+    app: App, name: str, call: Call, request: _ExplainRequest, in_file: TrustedHints | None
+) -> list[_Variant]:
+    """All variants of a hint: those that apply here by rank, then the others. Those of the repo's file come behind
+    one's own."""
     store, now = app.lifetime.store, request.now
     held = [hint for hint in next(store.find_named(name, now), []) if request.visible.shows_scope(hint.scope.wire)]
     env_names = frozenset(variable for hint in held for variable in hint.scope.env_names)
     context = call.with_variables(call.context, env_names)
-    if not held and name != request.query:
+    written = in_file.variants(*name.rpartition("/")[::2]) if in_file is not None else []
+    if not held and not written and name != request.query:
         request.unknown_names.append(name)
     checked = [
         (hint, hint.scope.check(context)) for hint in sorted(held, key=lambda hint: ranking.order_key(hint, now))
     ]
+    checked += [(one.hint, Verdict(verdict.eligible, [*one.reasons, *verdict.reasons])) for one, verdict in written]
     eligible = [pair for pair in checked if pair[1].eligible]
     others = [pair for pair in checked if not pair[1].eligible]
     return [

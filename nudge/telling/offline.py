@@ -11,7 +11,7 @@ from __future__ import annotations
 import gc
 import os
 import time
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 
 from nudge.clients.instructions import read_instructions
 from nudge.core import limits, paths
@@ -69,8 +69,18 @@ def _deadline() -> Callable[[], bool]:
 
 
 def _hints(environ: Mapping[str, str], settings: Settings, context: Context) -> list[dict[str, Any]]:
-    """The hints of the change log that are eligible in the context; none of a log that is too large to read in time."""
+    """The hints that are eligible in the context: those of the change log, then those of the repo's file."""
     directory = paths.runtime_dir(environ)
+    hits = _own_hints(directory, environ, settings, context)
+    with suppress(OSError, NudgeError):
+        hits += _file_hints(directory, context)
+    return hint_rows(hits) if hits else []
+
+
+def _own_hints(
+    directory: str, environ: Mapping[str, str], settings: Settings, context: Context
+) -> list[dict[str, Any]]:
+    """The hints of the change log; none of a log that is too large to read in time."""
     try:
         if os.path.getsize(os.path.join(directory, paths.CHANGE_LOG)) > limits.OFFLINE_LOG_BYTES:
             return []
@@ -78,9 +88,20 @@ def _hints(environ: Mapping[str, str], settings: Settings, context: Context) -> 
         from nudge.hints.lifetime import read_eligible_hints
 
         with _gc_disabled():
-            return hint_rows(mark_stale(read_eligible_hints(directory, settings, context, environ), context.cwd))
+            return mark_stale(read_eligible_hints(directory, settings, context, environ), context.cwd)
     except (OSError, NudgeError):
         return []
+
+
+def _file_hints(directory: str, context: Context) -> list[dict[str, Any]]:
+    """The trusted hints of the repo's file. Where nobody ever trusted one, that costs one look at the disk."""
+    if not os.path.exists(os.path.join(directory, paths.TRUST)):
+        return []
+    from nudge.repofile.told import trusted_here
+    from nudge.repofile.trust import TrustStore
+
+    found = trusted_here(TrustStore(directory), context)
+    return [] if found is None else found.at_start()
 
 
 @contextmanager

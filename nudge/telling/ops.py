@@ -30,6 +30,7 @@ from nudge.notes.explain_ops import hint_item
 from nudge.notes.note import Note, parse_id
 from nudge.notes.ranking import Factors, score
 from nudge.notes.store import get_many
+from nudge.repofile.hints_ops import trusted_hints
 from nudge.telling import ledger, report, start
 from nudge.telling.comparison import compare
 from nudge.telling.prompt_notes import fitting_lines, lines_about
@@ -218,6 +219,8 @@ async def _build(app: App, params: Inject, call: Call) -> Digest:
     result = await app.in_slices(app.lifetime.store.query(app.now(), context=context, limit=limits.INJECTION_VARIANTS))
     known_here = app.lifetime.store.drop_unproven(result["hints"], project_of(context.repo, context.cwd))
     hits = await asyncio.to_thread(mark_stale, known_here, context.cwd)
+    if (in_file := await trusted_hints(app, context)) is not None:
+        hits += in_file.at_start()
     instructions = await asyncio.to_thread(read_instructions, params.client, context.cwd)
     options = digest_options(context, visible, params.session_id, params.source, app.now(), instructions)
 

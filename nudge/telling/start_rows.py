@@ -14,6 +14,7 @@ from nudge.core.context import Context, project_of
 from nudge.core.visibility import EVERYTHING, Visibility
 from nudge.history import queries
 from nudge.history.sessions import Place
+from nudge.repofile import SOURCE
 from nudge.telling import hint_selection
 from nudge.telling.file import TOLD_KINDS, possible_names
 from nudge.telling.start import CONTINUED
@@ -113,6 +114,8 @@ def hint_origin(meta: Mapping[str, Any]) -> str | None:
     """How a hint came about that no user or agent set."""
     from nudge.hints.reconcile import SCANNED_BY, is_guess
 
+    if meta.get("source") == SOURCE:
+        return SOURCE
     if is_guess(meta):
         return hint_selection.GUESSED
     return hint_selection.SCANNED if meta.get("added_by") == SCANNED_BY else None

@@ -14,6 +14,7 @@ from nudge.core.scoring import half_life
 from nudge.core.text import cut_at_sentence, quote, quote_lines, quote_name, quote_titled, single_line
 from nudge.history.event import client_label
 from nudge.learning.cure import PATH
+from nudge.repofile import SAYS, SOURCE
 from nudge.telling.hint_selection import GUESSED, SCANNED
 from nudge.telling.ledger import Line
 from nudge.telling.use import COMMAND, FILE, IDENTITY
@@ -98,6 +99,8 @@ def hint_line(hint: dict[str, Any]) -> DigestLine:
     told_reason = reason_text(hint["reason"], hint.get("origin"))
     parts = (hint.get("stale"), told_reason, hint.get("last_run"), hint.get("outcome"))
     reason = "; ".join(filter(None, parts))
+    if hint.get("origin") == SOURCE:
+        reason = f"{SAYS}: {reason}" if reason else SAYS
     text = f"{short_name(name)}: {value_text}" + (f" ({reason})" if reason else "")
     uses = ((COMMAND, instead or value or ""), (IDENTITY, name))
     return DigestLine(text, name, "hint", hint["score"], "; ".join(hint["reasons"]), name=name, uses=uses)

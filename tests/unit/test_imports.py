@@ -20,7 +20,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 
-ROOMS = frozenset(("hints", "history", "journal", "learning", "notes", "page", "proposals", "telling"))
+ROOMS = frozenset(("hints", "history", "journal", "learning", "notes", "page", "proposals", "repofile", "telling"))
 LEAF, APP, OPS, STORE, VERBS, CLIENT_SIDE = "leaf", "app", "ops", "store", "verbs", "client side"
 LEAVES = frozenset((LEAF, "security", "settings"))
 """Every module may import these; they import nothing but each other."""
@@ -35,6 +35,8 @@ NAMED = {
     "nudge.hints.lifetime": OPS,  # it writes the change log and replays it
     **dict.fromkeys(("nudge.history.models", "nudge.journal.models", "nudge.notes.models"), OPS),
     **dict.fromkeys(("nudge.history.transcripts", "nudge.notes.chat_import", "nudge.hints.freshness"), CLIENT_SIDE),
+    # They read the work tree, and who is at the terminal.
+    **dict.fromkeys(("nudge.repofile.clone", "nudge.repofile.evidence", "nudge.repofile.person"), CLIENT_SIDE),
 }
 """Modules whose role their name does not say."""
 PURE = ROOMS | {"manifests"}
@@ -49,7 +51,8 @@ MAY_IMPORT = {
     VERBS: LEAVES | PURE | {VERBS, CLIENT_SIDE, "cli", "clients", "process", "statusline"},
     "history": LEAVES | {"history", "learning"},  # it reads shell lines as learning does
     # What is told is about what the others know.
-    "telling": LEAVES | {"hints", "history", "journal", "learning", "notes", "telling"},
+    "telling": LEAVES | {"hints", "history", "journal", "learning", "notes", "repofile", "telling"},
+    "repofile": LEAVES | {CLIENT_SIDE, "hints", "repofile"},  # its hints are matched and ranked as all are
     "journal": LEAVES | {"journal", "learning", "notes"},  # an attempt is a note; its outcome is that of a command
     "proposals": LEAVES | {"notes", "proposals"},  # what is proposed is about notes
     "clients": LEAVES | {"clients"},
