@@ -280,7 +280,8 @@ def sessions(
     rows = connection.execute(
         "SELECT id, project, repo, cwd, client, started_at, ended_at, summary,"
         " (SELECT count(*) FROM observations WHERE session_id = s.id), (SELECT max(timestamp) FROM"
-        " observations WHERE session_id = s.id)"
+        " observations WHERE session_id = s.id), (SELECT branch FROM observations WHERE session_id = s.id"
+        " AND branch IS NOT NULL ORDER BY id DESC LIMIT 1)"
         " FROM sessions AS s WHERE (?1 IS NULL OR project = ?1) AND substr(id, 1, length(?2)) = ?2"
         f" AND coalesce(project NOT IN (SELECT value FROM json_each(?5)), 1){has_more if nonempty else ''}"
         " ORDER BY started_at DESC, id LIMIT ?3 OFFSET ?4",
@@ -293,6 +294,7 @@ def _session(connection: SqlConnection, row: Row, hidden: frozenset[str]) -> dic
     names = ("session_id", "project", "repo", "cwd", "client", "started_at", "ended_at")
     return {
         **dict(zip(names, row, strict=False)),
+        "branch": row[10],
         "last_event_at": row[9],
         "observation_count": row[8],
         "summary": summary_of(connection, row[0], row[7], hidden),

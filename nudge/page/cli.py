@@ -19,7 +19,7 @@ from nudge.cli.params import TIME, option
 from nudge.cli.plain import Invocation
 from nudge.cli.render import time_ago
 from nudge.cli.verbs import HISTORY, NOTES, SERVER
-from nudge.core import limits
+from nudge.core import context, limits
 from nudge.core.clock import boot_seconds, iso
 from nudge.core.text import escape
 
@@ -68,6 +68,7 @@ def _open(file: str) -> bool:
     "nudge known",
     "nudge known docker --repo api",
     "nudge known --type note --counts",
+    "nudge known --excluded",
     group=NOTES,
     summary="list hints, notes and facts together, newest first",
     operations=("nudge.known",),
@@ -82,14 +83,22 @@ def _open(file: str) -> bool:
 @option("--after", metavar="CURSOR", help="Go on after an earlier answer: its `next`.")
 @params.limit_option(50, most=limits.MAX_NOTES_LISTED)
 @option("--counts", is_flag=True, help="Also print how many there are by kind, repo, tag and author.")
-def known(invocation: Invocation, words: tuple[str, ...], counts: bool, since: float | None, **filters: Any) -> int:
+@option("--excluded", is_flag=True, help="Only hints and facts that do not apply here, and why.")
+def known(
+    invocation: Invocation, words: tuple[str, ...], counts: bool, excluded: bool, since: float | None, **filters: Any
+) -> int:
     """Prints one line for each: when it changed, what it is, its name or title, and its repo."""
     when = None if since is None else iso(since)
     fields = {"query": " ".join(words), "facets": counts, **params.drop_none(since=when, **filters)}
+    if excluded:
+        fields |= {"applies": False, "context": context.resolve().to_wire()}
     result = invocation.client().call("nudge.known", fields)
     console = invocation.console
     rows = [
-        (time_ago(row["updated_at"]), row["kind"], row["id"], _first_line(row["title"]), ", ".join(row["repos"]))
+        (
+            *(time_ago(row["updated_at"]), row["kind"], row["id"], _first_line(row["title"])),
+            "; ".join(row["reasons"]) if excluded else ", ".join(row["repos"]),
+        )
         for row in result["items"]
     ]
     console.result(result, [*map("  ".join, output.align([tuple(map(escape, row)) for row in rows]))])

@@ -33,7 +33,7 @@ Row = dict[str, Any]
 
 
 class Known(InContext):
-    """With a context, hints also say whether they apply there, and why not."""
+    """With a context, hints and facts also say whether they apply there, and why not."""
 
     query: Text = ""
     type: Literal["hint", "note", "fact"] | None = None
@@ -45,6 +45,9 @@ class Known(InContext):
     after: Annotated[Text | None, Field(description="`next` of the previous page")] = None
     limit: Annotated[int, Field(ge=1, le=limits.MAX_NOTES_LISTED)] = 50
     facets: bool = False
+    applies: Annotated[
+        bool | None, Field(description="with a context: only hints and facts that apply there, or that do not")
+    ] = None
 
 
 class KnownResult(Result):
@@ -77,10 +80,10 @@ async def known(app: App, params: Known, call: Call) -> Any:
 
     def read(connection: sqlite3.Connection) -> dict[str, Any]:
         names = projects.Names(connection)
-        others = _Others(names, params, since)
+        others = _Others(names, params, since, call)
         if params.type in (None, HINT) and params.kind in (None, HINT):
             hints = app.lifetime.store.live_hints(app.now(), visible=visible_hints(app, call))
-            others.add_hints(hints, call, app.now())
+            others.add_hints(hints, app.now())
         others.add_facts(facts)
         return _answer(connection, params, visible, others, after, since, app.now())
 
@@ -99,7 +102,7 @@ def _answer(
     rows = [row for row in others.rows if after is None or _key(row) < after]
     counted = browse.Facets()
     text = browse.typed_words(params.query)
-    if params.type in (None, NOTE) and params.kind != HINT and params.kind != FACT:
+    if params.type in (None, NOTE) and params.kind not in (HINT, FACT) and params.applies is None:
         where = _note_filter(connection, params, visible, since)
         before = None if after is None else (after[0], int(after[2]) if after[1] == _RANK[NOTE] else 2**62)
         notes = browse.page(connection, where, text, params.by, now, before, params.limit + 1)
@@ -133,28 +136,33 @@ class _Others:
     """The hints and facts that are meant, and their counts. There are thousands at most: they are looked at one by
     one."""
 
-    def __init__(self, names: projects.Names, params: Known, since: float | None) -> None:
+    def __init__(self, names: projects.Names, params: Known, since: float | None, call: Call) -> None:
         self.names = names
         self._params, self._since = params, since
+        self._place = call.context if params.context else None
         self._words = params.query.casefold().split()
         self.rows: list[Row] = []
 
-    def add_hints(self, hints: Iterable[Hint], call: Call, now: float) -> None:
-        has_place = bool(self._params.context)
+    def add_hints(self, hints: Iterable[Hint], now: float) -> None:
         for hint in hints:
             if not self._is_meant(hint.blob.decode("utf-8", "replace"), hint.updated_at):
                 continue
             row = _hint_row(hint, self.names, now)
-            if has_place:
-                verdict = hint.scope.check(call.context)
+            if self._place is not None:
+                verdict = hint.scope.check(self._place)
                 row |= {"applies": verdict.eligible, "reasons": verdict.reasons}
             self._add(row)
 
     def add_facts(self, facts: Iterable[Mapping[str, Any]]) -> None:
         for fact in facts:
             text = f"{fact['subject']}\n{fact['error']}\n{fact['answer'] or ''}"
-            if self._is_meant(text, fact["last"]):
-                self._add(_fact_row(fact))
+            if not self._is_meant(text, fact["last"]):
+                continue
+            row = _fact_row(fact)
+            if self._place is not None:
+                is_here = is_project(self._place.project or "", fact["project"])
+                row |= {"applies": is_here, "reasons": [f"learned in {fact['project']}"]}
+            self._add(row)
 
     def _is_meant(self, text: str, updated_at: float) -> bool:
         if self._since is not None and updated_at < self._since:
@@ -166,7 +174,8 @@ class _Others:
         params = self._params
         is_there = params.repo is None or any(is_project(repo, params.repo) for repo in row["repos"])
         has_tag = params.tag is None or params.tag in row["tags"]
-        if is_there and has_tag and params.by in (None, row["by"]):
+        has_verdict = params.applies is None or row.get("applies") is params.applies
+        if is_there and has_tag and has_verdict and params.by in (None, row["by"]):
             self.rows.append(row)
 
 

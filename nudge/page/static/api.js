@@ -59,9 +59,10 @@ async function send(method, address, body, signal) {
   for (let wait = 100; ; wait = Math.min(wait * 2, 1000)) {
     let answer;
     try {
-      answer = await fetch(address, {method, headers, signal, body: body === undefined ? undefined : JSON.stringify(body)});
+      answer = await fetch(address, {method, headers, signal, body: body && JSON.stringify(body)});
     } catch (error) {
-      if (error.name === 'AbortError' || performance.now() > until) throw error;
+      if (error.name === 'AbortError') throw error;
+      if (performance.now() > until) throw new Refused(0, {message: 'No server answers. Start one with: nudge serve'});
       await pause(wait);
       continue;
     }

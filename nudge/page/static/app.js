@@ -2,28 +2,41 @@
 
 import {html, nothing, render} from './vendor/lit-html.js';
 import {Refused, forgetSecret, get, signIn} from './api.js';
-import {Stream} from './stream.js';
-import {clean} from './ui.js';
-import {now} from './now.js';
-import {known} from './known.js';
-import {told} from './told.js';
-import {past} from './history.js';
+import * as bans from './bans.js';
 import {health} from './health.js';
+import {history as past} from './history.js';
+import {known} from './known.js';
+import {now} from './now.js';
+import {Stream} from './stream.js';
+import {told} from './told.js';
+import {clean} from './ui.js';
 
 const VIEWS = [now, known, told, past, health];
 const KEYS = [
-  ['/', 'search'], ['j  k', 'next, previous'], ['Enter', 'open'], ['Esc', 'close'], ['x', 'choose (Known)'],
-  ['n', 'new hint (Known)'], ['1 – 5', 'views'], ['?', 'these keys'],
+  ['/', 'search'],
+  ['j  k', 'next, previous'],
+  ['Enter', 'open'],
+  ['Esc', 'close'],
+  ['x', 'choose (Known)'],
+  ['n', 'new hint (Known)'],
+  ['e', 'edit what is open (Known)'],
+  ['u', 'undo'],
+  ['1  –  5', 'views'],
+  ['?', 'these keys'],
 ];
+const THEMES = {auto: 'as the system', light: 'light', dark: 'dark'};
+const PATIENCE = 1_500; // milliseconds without a server before that is said: another one may be taking over
+const UNDO = 20_000; // milliseconds in which a change can be taken back
+const AGES = 20_000; // milliseconds between two times that the ages on the page are renewed
 
 const page = {
-  view: now, online: true, isSignedOut: false, problem: null, toasts: [], isHelpOpen: false, status: null,
+  ...{view: now, online: true, isSignedOut: false, problem: null, toasts: [], status: null},
   theme: localStorage.getItem('nudge-theme') || 'auto',
 };
 const root = document.getElementById('app');
 let isDue = false;
 
-export function update() {
+function update() {
   if (isDue) return;
   isDue = true;
   queueMicrotask(() => {
@@ -33,7 +46,7 @@ export function update() {
 }
 
 /** What views do with the page around them. */
-export const host = {
+const host = {
   update,
   go(address) {
     location.hash = address;
@@ -42,12 +55,12 @@ export const host = {
   say(text, undo) {
     const toast = {text, undo};
     page.toasts = [...page.toasts.slice(-2), toast];
-    setTimeout(() => drop(toast), undo ? 15_000 : 5_000);
+    setTimeout(() => drop(toast), undo ? UNDO : 6_000);
     update();
   },
   fail(error) {
     if (error instanceof Refused && error.status === 401) signedOut();
-    else host.say(error.message || 'the server does not answer');
+    else host.say(error.message);
   },
   /** Run a change; an error is said. */
   async run(work) {
@@ -58,6 +71,10 @@ export const host = {
       return undefined;
     }
   },
+  async loadStatus() {
+    page.status = await get('status').catch(() => page.status);
+    update();
+  },
   get status() {
     return page.status;
   },
@@ -66,6 +83,11 @@ export const host = {
 function drop(toast) {
   page.toasts = page.toasts.filter((one) => one !== toast);
   update();
+}
+
+async function undo(toast) {
+  drop(toast);
+  await host.run(toast.undo);
 }
 
 function signedOut() {
@@ -91,43 +113,85 @@ function route() {
 
 // Frame
 
+const link = (view) =>
+  html`<a href="#/${view.name}" aria-current=${view === page.view ? 'page' : 'false'}>${view.title}</a>`;
+
 function frame() {
   document.documentElement.dataset.theme = page.theme;
   if (page.isSignedOut) return door();
-  return html`
-    <a class="skip" href="#main" @click=${skip}>Skip to the content</a>
+  return html`<a class="skip" href="#main" @click=${skip}>Skip to the content</a>
     <header>
-      <span class="brand"><img src="/page/icon.svg" alt="" width="20" height="20">Nudge</span>
-      <nav aria-label="Views">${VIEWS.map((view) => html`<a href="#/${view.name}"
-        aria-current=${view === page.view ? 'page' : 'false'}>${view.title}</a>`)}</nav>
-      <span class="state" role="status">${page.online ? html`<i class="dot"></i>live` : html`<i class="dot off"></i>no server`}</span>
-      <button class="quiet" title="Light, dark, or as the system" @click=${nextTheme}>${page.theme}</button>
+      <span class="brand"><img src="/page/icon.svg" alt="" width="20" height="20" /><span>Nudge</span></span>
+      <nav aria-label="Views">${VIEWS.map(link)}</nav>
+      <span class="state" role="status">
+        <i class="dot ${page.online ? '' : 'off'}"></i><span>${page.online ? 'live' : 'no server'}</span>
+      </span>
+      <button
+        class="quiet"
+        title="Theme: ${THEMES[page.theme]}"
+        aria-label="Theme: ${THEMES[page.theme]}"
+        @click=${nextTheme}
+      >
+        <svg class="icon" viewBox="0 0 16 16" aria-hidden="true">
+          <circle cx="8" cy="8" r="6"></circle>
+          <path
+            d=${page.theme === 'light' ? '' : page.theme === 'dark' ? 'M8 2a6 6 0 0 1 0 12A6 6 0 0 1 8 2z' : 'M8 2a6 6 0 0 1 0 12z'}
+          ></path>
+        </svg>
+      </button>
       <button class="quiet" aria-label="Keys" title="Keys (?)" @click=${help}>?</button>
     </header>
-    <main id="main" tabindex="-1"><h1 class="hidden">${page.view.title}</h1>${page.view.render()}</main>
-    <div class="toasts" aria-live="polite">${page.toasts.map((toast) => html`<div class="toast"><span>${clean(toast.text)}</span>
-      ${toast.undo ? html`<button @click=${() => undo(toast)}>Undo</button>` : nothing}
-      <button class="quiet" aria-label="Close" @click=${() => drop(toast)}>×</button></div>`)}</div>
-    ${page.isHelpOpen ? keys() : nothing}`;
+    ${
+      page.online
+        ? nothing
+        : html`<p class="strip" role="alert">
+            No server answers. The next agent or command starts one, or you do: <code>nudge serve</code>. This page goes
+            on by itself.
+          </p>`
+    }
+    <main id="main" tabindex="-1">
+      <h1 class="hidden">${page.view.title}</h1>
+      ${page.view.render()}
+    </main>
+    <div class="toasts" aria-live="polite">${page.toasts.map(toastShown)}</div>
+    <dialog class="sheet" aria-label="Keys" @click=${(event) => event.target === event.currentTarget && help()}>
+      ${keys()}
+    </dialog>`;
 }
 
+const toastShown = (toast) =>
+  html`<div class="toast">
+    <span>${clean(toast.text)}</span>
+    ${toast.undo ? html`<button title="Undo (u)" @click=${() => undo(toast)}>Undo</button>` : nothing}
+    <button class="quiet" aria-label="Close" @click=${() => drop(toast)}>×</button>
+  </div>`;
+
 function door() {
-  return html`<main class="door"><img src="/page/icon.svg" alt="" width="40" height="40"><h1>Nudge</h1>
+  return html`<main class="door">
+    <img src="/page/icon.svg" alt="" width="40" height="40" />
+    <h1>Nudge</h1>
     ${page.problem ? html`<p class="problem" role="alert">${clean(page.problem)}</p>` : nothing}
     <p>This page shows what your coding agents know and are told. To get in, run in a terminal:</p>
     <p><code>nudge open</code></p>
-    <p class="quiet">It opens this page with a code that works once. Over ssh: <code>nudge open --print</code></p></main>`;
+    <p class="quiet">It opens this page with a code that works once. Over ssh: <code>nudge open --print</code></p>
+  </main>`;
 }
 
 function keys() {
-  return html`<div class="shade" @click=${help}><section class="sheet" role="dialog" aria-modal="true" aria-label="Keys">
-    <h2>Keys</h2><dl class="keys">${KEYS.map(([key, does]) => html`<div><dt>${key.split('  ').map((one) => html`<kbd>${one}</kbd> `)}</dt><dd>${does}</dd></div>`)}</dl>
-    <button @click=${help}>Close</button></section></div>`;
+  const row = ([key, does]) =>
+    html`<div>
+      <dt>${key.split('  ').map((one) => (one === '–' ? '– ' : html`<kbd>${one}</kbd> `))}</dt>
+      <dd>${does}</dd>
+    </div>`;
+  return html`<h2>Keys</h2>
+    <dl class="keys">${KEYS.map(row)}</dl>
+    <button @click=${help}>Close</button>`;
 }
 
 function help() {
-  page.isHelpOpen = !page.isHelpOpen;
-  update();
+  const dialog = document.querySelector('dialog');
+  if (dialog.open) dialog.close();
+  else dialog.showModal();
 }
 
 function skip(event) {
@@ -136,59 +200,63 @@ function skip(event) {
 }
 
 function nextTheme() {
-  const themes = ['auto', 'light', 'dark'];
+  const themes = Object.keys(THEMES);
   page.theme = themes[(themes.indexOf(page.theme) + 1) % themes.length];
   localStorage.setItem('nudge-theme', page.theme);
   update();
 }
 
-async function undo(toast) {
-  drop(toast);
-  await host.run(toast.undo);
-}
-
 // Keys
 
+/** What a key does in the page, whatever the view. Returns whether it does anything. */
+function pressed(key) {
+  const last = page.toasts.findLast((toast) => toast.undo);
+  if (key === '?') help();
+  else if (key === '/') document.querySelector('input[type=search]')?.focus();
+  else if (key === 'u' && last) undo(last);
+  else if (/^[1-5]$/.test(key)) host.go(`/${VIEWS[key - 1].name}`);
+  else return false;
+  return true;
+}
+
 addEventListener('keydown', (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || page.isSignedOut) return;
-  const isTyping = event.target.closest?.('input, textarea, select, [contenteditable]');
-  if (event.key === 'Escape') {
-    if (page.isHelpOpen) help();
-    else if (isTyping) event.target.blur();
-    else page.view.key?.('Escape');
+  if (event.ctrlKey || event.metaKey || event.altKey || page.isSignedOut || document.querySelector('dialog')?.open)
     return;
+  const field = event.target.closest?.('input:not([type=checkbox]), textarea, select');
+  if (field) {
+    if (event.key === 'Escape') field.closest('form.edit') ? page.view.key?.('Escape') : field.blur();
+    else if (event.key !== 'ArrowDown' || field.type !== 'search' || !page.view.key?.('j')) return;
+  } else {
+    if (event.key === 'Enter' && event.target.closest?.('button, a, summary')) return;
+    if (!pressed(event.key) && !page.view.key?.(event.key)) return;
   }
-  if (isTyping) return;
-  if (event.key === 'Enter' && event.target.closest?.('button, a, summary')) return;
-  const place = '12345'.indexOf(event.key);
-  if (event.key === '?') help();
-  else if (event.key === '/') document.querySelector('input[type=search]')?.focus();
-  else if (place >= 0 && event.key.length === 1) host.go(`/${VIEWS[place].name}`);
-  else if (!page.view.key?.(event.key)) return;
   event.preventDefault();
 });
 
 // The stream
 
+let offline = 0;
 const stream = new Stream(
   (message) => {
     for (const view of VIEWS) view.notice?.(message, view === page.view);
-    if (page.view.notice) update();
-  },
-  (online, status) => {
-    if (status === 401) return signedOut();
-    if (online && !page.online) loadStatus();
-    page.online = online;
     update();
-    return undefined;
+  },
+  (isOnline, status) => {
+    if (status === 401) return signedOut();
+    if (!isOnline) {
+      offline ||= setTimeout(() => {
+        page.online = false;
+        update();
+      }, PATIENCE);
+      return undefined;
+    }
+    clearTimeout(offline);
+    offline = 0;
+    if (!page.online) host.loadStatus();
+    page.online = true;
+    return update();
   },
 );
-export const connections = () => stream.connects;
-
-async function loadStatus() {
-  page.status = await get('status').catch(() => page.status);
-  update();
-}
 
 async function begin() {
   try {
@@ -200,15 +268,21 @@ async function begin() {
     page.status = await get('status');
   } catch (error) {
     if (error.status === 401) return signedOut();
-    page.problem = error.message;
+    Object.assign(page, {isSignedOut: true, problem: error.message});
+    return update();
   }
   for (const view of VIEWS) view.host = host;
-  const first = await get('changes', {limit: 100}).catch(() => ({observations: [], told: [], at: {}}));
+  bans.setUp(host, () => {
+    told.refresh();
+    update();
+  });
+  const first = await get('changes', {limit: 100}).catch(() => ({at: {}}));
   stream.at = first.at;
   now.first(first);
   addEventListener('hashchange', route);
   route();
   stream.start();
+  setInterval(() => document.hidden || page.isSignedOut || update(), AGES);
   return undefined;
 }
 

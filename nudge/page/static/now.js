@@ -2,12 +2,19 @@
 
 import {html, nothing} from './vendor/lit-html.js';
 import {get, part} from './api.js';
-import {ago, badge, clean, clock, count, empty, exact, line, number, typeBadge, when} from './ui.js';
+import {ago, badge, clean, clock, count, empty, exact, line, reading, shorten, typeBadge, when} from './ui.js';
 
 const MOST = 150; // lines of the stream
 const LIVE = 30 * 60; // seconds since its last event in which a session is at work
+const FACTS = 12;
+const CHOICES = [
+  ['', 'all'],
+  ['failures', 'failures'],
+  ['told', 'told'],
+  ['edits', 'edits'],
+];
 
-const state = {rows: [], sessions: [], facts: [], only: '', isPaused: false, waiting: 0, seen: new Set()};
+const state = {rows: [], sessions: null, facts: null, only: '', seen: new Set(), due: 0};
 
 function toRows(message) {
   const rows = (message.observations || []).map((row) => ({...row, key: `o${row.id}`}));
@@ -15,22 +22,103 @@ function toRows(message) {
   return rows.sort((one, other) => one.timestamp - other.timestamp);
 }
 
+/** Each observation and each line once, whatever comes again after a lost connection. */
 function add(message) {
   for (const row of toRows(message)) {
     if (state.seen.has(row.key)) continue;
     state.seen.add(row.key);
     state.rows.unshift(row);
   }
-  if (state.rows.length > MOST * 2) for (const row of state.rows.splice(MOST * 2)) state.seen.delete(row.key);
+  for (const row of state.rows.splice(MOST * 2)) state.seen.delete(row.key);
 }
-
-const CHOICES = [['', 'all'], ['failures', 'failures'], ['told', 'told'], ['edits', 'edits']];
 
 function isShown(row) {
   if (state.only === 'failures') return row.obs_type === 'command_error' || row.moment === 'failure';
   if (state.only === 'told') return row.isTold;
   if (state.only === 'edits') return /^file_(edit|write)$|^git_/.test(row.obs_type || '');
   return true;
+}
+
+function event(row) {
+  const isBad = row.obs_type === 'command_error';
+  const address = row.isTold ? `#/told/session/${part(row.session_id)}` : `#/history/observation/${row.id}`;
+  const isFile = row.obs_type?.startsWith('file_');
+  const text = row.isTold ? row.text : row.content_preview || row.file_path;
+  const error = isBad && line((row.details || '').replace(/^Exit code \d+\n/, ''));
+  return html`<li class=${row.isTold ? 'told' : isBad ? 'bad' : ''} data-key=${row.key}>
+    <time title=${exact(row.timestamp)}>${clock(row.timestamp)}</time>
+    ${row.isTold ? badge(`told · ${row.moment}`, 'accent') : typeBadge(row.obs_type)}
+    <a class="what" href=${address} title=${line(text)}><bdi>${isFile ? shorten(text) : line(text)}</bdi></a>
+    <span class="where"><bdi>${clean([row.project, row.client].filter(Boolean).join(' · '))}</bdi></span>
+    ${error ? html`<span class="more"><bdi>${error}</bdi></span>` : nothing}
+  </li>`;
+}
+
+function session(one) {
+  const place = `${one.project || one.cwd || 'no repo'}${one.branch ? ` @ ${one.branch}` : ''}`;
+  const intent = one.summary?.intent || one.summary?.goal || '';
+  return html`<li>
+    <a href="#/history/session/${part(one.session_id)}">
+      <strong>${clean(one.client)}</strong><span><bdi>${line(place)}</bdi></span>
+    </a>
+    ${intent ? html`<span class="clip"><bdi>${line(intent)}</bdi></span>` : nothing}
+    <small>
+      since ${clock(one.started_at)} · last ${when(one.last_event_at)} · ${count(one.observation_count, 'observation')}
+    </small>
+  </li>`;
+}
+
+function fact(one) {
+  const address = `#/known/${part(`fact ${one.subject}`)}?${new URLSearchParams({repo: one.project})}`;
+  return html`<li class="fact">
+    <a href=${address}
+      ><code class="clip"><bdi>${line(one.subject)}</bdi></code></a
+    >
+    <small class="clip bad"><bdi>${line(one.error)}</bdi></small>
+    <code class="clip good"><bdi>${one.answer ? `→ ${line(one.answer)}` : 'no answer is known'}</bdi></code>
+    <small><bdi>${clean(one.project)}</bdi> · ${count(one.sessions, 'session')} · ${ago(one.last)}</small>
+  </li>`;
+}
+
+/** The processes that are connected, the same ones together. */
+function members(status) {
+  const all = [...(status?.client ? [status.client] : []), ...(status?.members || []).map((one) => one.client)];
+  if (!all.length) return nothing;
+  const names = [...new Set(all)].map((name) => {
+    const number = all.filter((one) => one === name).length;
+    return number > 1 ? `${number} × ${clean(name)}` : clean(name);
+  });
+  return html`<p class="quiet">Connected: <bdi>${names.join(', ')}</bdi></p>`;
+}
+
+function atWork() {
+  if (state.sessions === null) return reading();
+  const recent = Date.now() / 1000 - LIVE;
+  const live = state.sessions.filter((one) => !one.ended_at && (one.last_event_at || one.started_at) > recent);
+  if (!live.length) return html`<p class="quiet">No session did anything in the last half hour.</p>`;
+  return html`<ul class="cards">
+    ${live.map(session)}
+  </ul>`;
+}
+
+function learned() {
+  if (state.facts === null) return reading();
+  if (!state.facts.length)
+    return html`<p class="quiet">Nothing was learned yet: a command has to fail, and work in another way.</p>`;
+  return html`<ul class="cards">
+    ${state.facts.map(fact)}
+  </ul>`;
+}
+
+function feed() {
+  const rows = state.rows.filter(isShown).slice(0, MOST);
+  if (rows.length)
+    return html`<ol class="events">
+      ${rows.map(event)}
+    </ol>`;
+  const connect = html`What hooks record and agents are told appears here at once. Connect an agent:
+    <code>nudge connect</code>`;
+  return state.only ? empty('None of these', 'Of what happened lately.') : empty('Nothing yet', connect);
 }
 
 export const now = {
@@ -45,25 +133,23 @@ export const now = {
     this.load();
   },
 
-  async load() {
-    await this.host?.run(async () => {
-      const [sessions, learned] = await Promise.all([get('sessions', {limit: 50, nonempty: false}), get('learned')]);
+  load() {
+    return this.host.run(async () => {
+      const [sessions, learnt] = await Promise.all([get('sessions', {limit: 50, nonempty: false}), get('learned')]);
       state.sessions = sessions;
-      state.facts = learned.facts.sort((one, other) => other.last - one.last).slice(0, 12);
+      state.facts = learnt.facts.sort((one, other) => other.last - one.last).slice(0, FACTS);
+      this.host.loadStatus();
       this.host.update();
     });
   },
 
   notice(message, isOpen) {
     add(message);
-    const isSession = (message.observations || []).some((row) => row.obs_type.startsWith('session_') || row.obs_type === 'command_error');
-    if (isOpen && (isSession || message.changed || !state.due)) {
-      clearTimeout(state.due);
-      state.due = setTimeout(() => {
-        state.due = 0;
-        this.load();
-      }, 800);
-    }
+    if (!isOpen || state.due) return;
+    state.due = setTimeout(() => {
+      state.due = 0;
+      this.load();
+    }, 800);
   },
 
   key(key) {
@@ -74,61 +160,35 @@ export const now = {
     return true;
   },
 
-  render() {
-    const recent = Date.now() / 1000 - LIVE;
-    const live = state.sessions.filter((one) => !one.ended_at && (one.last_event_at || one.started_at) > recent);
-    const rows = state.rows.filter(isShown).slice(0, MOST);
-    return html`<div class="now">
-      <section class="feed" aria-label="What happens">
-        <div class="head"><h2 class="large">What happens</h2>
-          <div class="choices" role="group" aria-label="Show">${CHOICES.map(([only, label]) => html`<button
-            aria-pressed=${state.only === only} @click=${() => this.choose(only)}>${label}</button>`)}</div></div>
-        ${rows.length ? html`<ol class="events">${rows.map(event)}</ol>`
-          : empty('Nothing yet', 'What hooks record and agents are told appears here at once. Connect an agent with: nudge connect')}
-      </section>
-      <aside>
-        <section><div class="head"><h2>At work</h2><span class="num">${live.length || ''}</span></div>
-          ${live.length ? html`<ul class="cards">${live.map(session)}</ul>` : html`<p class="quiet">No session did anything in the last half hour.</p>`}
-          ${members(this.host?.status)}</section>
-        <section><div class="head"><h2>Failed, and what worked</h2></div>
-          ${state.facts.length ? html`<ul class="cards">${state.facts.map(fact)}</ul>` : html`<p class="quiet">No fact was learned yet.</p>`}</section>
-      </aside></div>`;
-  },
-
   choose(only) {
     state.only = only;
     this.host.update();
   },
+
+  render() {
+    return html`<div class="now">
+      <section class="feed" aria-label="What happens">
+        <div class="head">
+          <h2 class="large">What happens</h2>
+          <div class="choices" role="group" aria-label="Show">
+            ${CHOICES.map(
+              ([only, label]) =>
+                html`<button aria-pressed=${state.only === only} @click=${() => this.choose(only)}>${label}</button>`,
+            )}
+          </div>
+        </div>
+        ${feed()}
+      </section>
+      <aside aria-label="At work">
+        <section>
+          <div class="head"><h2>At work</h2></div>
+          ${atWork()} ${members(this.host.status)}
+        </section>
+        <section>
+          <div class="head"><h2>Failed, and what worked</h2></div>
+          ${learned()}
+        </section>
+      </aside>
+    </div>`;
+  },
 };
-
-function event(row) {
-  const address = row.isTold ? `#/told/session/${part(row.session_id)}` : `#/history/observation/${row.id}`;
-  return html`<li class=${row.isTold ? 'told' : row.obs_type === 'command_error' ? 'bad' : ''} data-key=${row.key}>
-    <time title=${exact(row.timestamp)}>${clock(row.timestamp)}</time>
-    ${row.isTold ? badge(`told · ${row.moment}`, 'accent') : typeBadge(row.obs_type)}
-    <a class="what" href=${address}><bdi>${line(row.isTold ? row.text : row.content_preview || row.file_path)}</bdi></a>
-    <span class="where"><bdi>${clean(row.project || '')}</bdi>${row.client ? html` · ${clean(row.client)}` : nothing}</span>
-    ${row.details && row.obs_type === 'command_error' ? html`<span class="more"><bdi>${line(row.details.replace(/^Exit code \d+\n/, ''))}</bdi></span>` : nothing}</li>`;
-}
-
-function session(one) {
-  const summary = one.summary?.intent || one.summary?.goal || '';
-  return html`<li><a href="#/history/session/${part(one.session_id)}"><strong>${clean(one.client)}</strong>
-    <span><bdi>${clean(one.project || one.cwd || 'no repo')}</bdi></span></a>
-    <small>since ${when(one.started_at)} · last ${ago(one.last_event_at)} · ${count(one.observation_count, 'observation')}</small>
-    ${summary ? html`<small class="clip"><bdi>${line(summary)}</bdi></small>` : nothing}</li>`;
-}
-
-function fact(one) {
-  return html`<li class="fact"><code class="clip"><bdi>${line(one.subject)}</bdi></code>
-    <small class="clip bad"><bdi>${line(one.error)}</bdi></small>
-    <code class="clip good"><bdi>${one.answer ? `→ ${line(one.answer)}` : 'no answer is known'}</bdi></code>
-    <small><bdi>${clean(one.project)}</bdi> · ${count(one.sessions, 'session')} · ${ago(one.last)}</small></li>`;
-}
-
-function members(status) {
-  const list = status?.members || [];
-  const names = [...(status?.client ? [status.client] : []), ...list.map((one) => one.client)];
-  if (!names.length) return nothing;
-  return html`<p class="quiet">Connected: ${names.map(clean).join(', ')} (${number(names.length)})</p>`;
-}
