@@ -17,6 +17,7 @@ from tests.bench import (
     moments,
     notes,
     observations,
+    page,
     prompts,
     queries,
     replay,
@@ -60,6 +61,7 @@ GROUPS: dict[str, Callable[[Machine], Iterator[Row]]] = {
     "decisions-files": decisions.touches,
     "decisions-carried": decisions.carried,
     "start-texts": start_texts.texts,
+    "page": page.views,
 }
 
 

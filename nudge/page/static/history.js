@@ -14,7 +14,7 @@ const AGES = [
 ];
 const state = {
   ...{query: '', filters: {}, items: null, next: null, total: null, counts: {}, isPartial: false},
-  ...{problem: null, shown: null, address: '', isLoading: false},
+  ...{problem: null, shown: null, address: '', isLoading: false, isBusy: false},
 };
 const questions = {list: new Newest(), facets: new Newest(), shown: new Newest()};
 const list = new List({height: 40, row, more, update: () => history.host.update(), label: 'Observations'});
@@ -28,15 +28,17 @@ function asked() {
 
 async function load() {
   const params = asked();
+  state.isBusy = true;
+  update();
   try {
     const found = await questions.list.ask((signal) => get('browse', {...params, limit: PAGE}, signal));
     if (!found) return;
-    Object.assign(state, {items: found.items, next: found.next, problem: null});
+    Object.assign(state, {isBusy: false, items: found.items, next: found.next, problem: null});
     clearTimeout(state.timer);
     state.timer = setTimeout(() => loadFacets(params), 250);
   } catch (error) {
     if (error.status === 401) history.host.fail(error);
-    Object.assign(state, {problem: error, items: state.items || []});
+    Object.assign(state, {isBusy: false, problem: error, items: state.items || []});
   }
   update();
 }
@@ -183,7 +185,9 @@ export const history = {
 
   render() {
     return html`<div class="known ${state.shown ? 'split' : ''}">
-      <section class="main" aria-label="History">${tools()} ${facets()} ${failure(state.problem)} ${shown()}</section>
+      <section class="main" aria-label="History" aria-busy=${state.isBusy}>
+        ${tools()} ${facets()} ${failure(state.problem)} ${shown()}
+      </section>
       ${
         state.shown
           ? html`<aside class="panel" aria-label="Opened">${PARTS[state.shown.kind](state.shown)}</aside>`

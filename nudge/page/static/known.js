@@ -20,7 +20,16 @@ const SHOWS = new Set(['hints', 'notes', 'told']); // changes that this view sho
 
 const state = {
   ...{query: '', filters: {}, items: null, total: null, next: null, counts: {}, isPartial: false},
-  ...{open: null, address: '', edit: null, asks: false, checked: new Map(), problem: null, isLoading: false},
+  ...{
+    open: null,
+    address: '',
+    edit: null,
+    asks: false,
+    checked: new Map(),
+    problem: null,
+    isLoading: false,
+    isBusy: false,
+  },
 };
 const questions = {list: new Newest(), facets: new Newest(), open: new Newest()};
 const list = new List({height: 58, row, more, update: () => known.host.update(), label: 'Hints, notes and facts'});
@@ -36,13 +45,15 @@ function asked() {
 
 async function load() {
   const params = asked();
+  state.isBusy = true;
+  update();
   try {
     const found = await questions.list.ask((signal) => get('known', {...params, limit: PAGE}, signal));
     if (!found) return;
-    Object.assign(state, {items: found.items, total: found.total, next: found.next, problem: null});
+    Object.assign(state, {isBusy: false, items: found.items, total: found.total, next: found.next, problem: null});
   } catch (error) {
     if (error.status === 401) known.host.fail(error);
-    Object.assign(state, {problem: error, items: state.items || []});
+    Object.assign(state, {isBusy: false, problem: error, items: state.items || []});
     return update();
   }
   update();
@@ -374,7 +385,7 @@ export const known = {
         ? detail(state.open, state.open.full ? actions(state.open) : nothing, '#/known')
         : null;
     return html`<div class="known ${side ? 'split' : ''}">
-      <section class="main" aria-label="Known">
+      <section class="main" aria-label="Known" aria-busy=${state.isBusy}>
         ${tools()} ${facets()} ${place.fields(load)} ${place.answer()} ${failure(state.problem)} ${shown()} ${bulk()}
       </section>
       ${side ? html`<aside class="panel" aria-label="Opened">${side}</aside>` : nothing}
