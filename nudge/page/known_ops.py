@@ -29,6 +29,7 @@ from nudge.notes.store import NoteFilter
 HINT, NOTE, FACT = "hint", "note", "fact"
 _RANK = {HINT: 2, FACT: 1, NOTE: 0}
 _EVERYWHERE = "everywhere"
+_LEARNED = "learned"  # who added a fact
 Row = dict[str, Any]
 
 
@@ -75,7 +76,7 @@ async def known(app: App, params: Known, call: Call) -> Any:
     visible, after = visible_to(app, call), _parse_cursor(params.after)
     since = None if params.since is None else parse_time(params.since, "since")
     facts = []
-    if params.type in (None, FACT) and params.kind in (None, FACT) and not (params.tag or params.by):
+    if params.type in (None, FACT) and params.kind in (None, FACT) and not params.tag and params.by in (None, _LEARNED):
         facts = (await app.execute("nudge.learned", {"project": None}, call))["facts"]
 
     def read(connection: sqlite3.Connection) -> dict[str, Any]:
@@ -243,7 +244,7 @@ def _fact_row(fact: Mapping[str, Any]) -> Row:
         "error": fact["error"],
         "repos": [fact["project"]],
         "tags": [],
-        "by": "learned",
+        "by": _LEARNED,
         "updated_at": float(fact["last"]),
         "sessions": fact["sessions"],
         "observation": fact["id"],
