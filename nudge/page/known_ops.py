@@ -146,7 +146,7 @@ class _Others:
 
     def add_hints(self, hints: Iterable[Hint], now: float) -> None:
         for hint in hints:
-            if not self._is_meant(hint.blob.decode("utf-8", "replace"), hint.updated_at):
+            if not self._is_meant(f"{hint.component}/{hint.key}\n", hint.updated_at, hint.blob):
                 continue
             row = _hint_row(hint, self.names, now)
             if self._place is not None:
@@ -162,13 +162,14 @@ class _Others:
             row = _fact_row(fact)
             if self._place is not None:
                 is_here = is_project(self._place.project or "", fact["project"])
-                row |= {"applies": is_here, "reasons": [f"learned in {fact['project']}"]}
+                row |= {"applies": is_here, "reasons": [f"a fact of {fact['project']}"]}
             self._add(row)
 
-    def _is_meant(self, text: str, updated_at: float) -> bool:
+    def _is_meant(self, text: str, updated_at: float, blob: bytes = b"") -> bool:
+        """`blob` is more text, which is only looked at when there are words to be found."""
         if self._since is not None and updated_at < self._since:
             return False
-        whole = text.casefold() if self._words else ""
+        whole = f"{text}{blob.decode('utf-8', 'replace')}".casefold() if self._words else ""
         return all(word in whole for word in self._words)
 
     def _add(self, row: Row) -> None:

@@ -156,7 +156,7 @@ def _held(chromium: Browser, machine: Machine, target: Watched) -> Row:
     idle = target.gap()["wall"]
     for number in range(_EVENTS):
         client.call("nudge.record", {"event": _event(number)})
-        client.call("nudge.set_hint", {"component": "service-0", "key": "key-0", "value": f"make {number}"})
+        client.call("nudge.set_hint", {"component": "page", "key": "test", "value": f"make {number}"})
     for place in range(0, _PAGES, 5):
         tabs[place].page.locator(".events li", has_text=f"make step-{_EVENTS - 1}").wait_for()
     gap = target.gap()

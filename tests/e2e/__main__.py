@@ -19,6 +19,9 @@ from tests.e2e import (
     learning,
     other_clients,
     page,
+    page_hostile,
+    page_keeps,
+    page_refused,
     statusline,
     two_days,
     wiring,
@@ -74,6 +77,9 @@ CHECKS: tuple[Callable[[Desk], None], ...] = (
     *other_clients.CHECKS,
     *failures.CHECKS,
     *page.CHECKS,
+    *page_keeps.CHECKS,
+    *page_hostile.CHECKS,
+    *page_refused.CHECKS,
     two_days.two_days,
 )
 

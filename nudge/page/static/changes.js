@@ -38,7 +38,7 @@ export async function removeItem(item) {
   return () => storeAgain(memory, links);
 }
 
-/** What was learned cannot be put back: only a failure teaches it. */
+/** A fact cannot be put back: only a failure teaches it. */
 export const forget = (item) => remove('learned', {project: item.repos[0], subject: item.title});
 
 export async function archive(item) {

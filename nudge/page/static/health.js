@@ -25,6 +25,10 @@ function plots() {
   </div>`;
 }
 
+function model(one) {
+  return one ? clean([one.name, one.state, one.why, one.sends].filter(Boolean).join('; ')) : '';
+}
+
 function server(status) {
   const {session} = status;
   return html`${table([
@@ -36,6 +40,7 @@ function server(status) {
     ['session', session ? `${clean(session.id)}, ${duration(session.age || 0)} old` : ''],
     ['clients', clean((status.members || []).map((one) => `${one.client} (${one.pid})`).join(', ')) || 'none'],
     ['durability', clean(status.durability)],
+    ['language model', model(status.model)],
     ['last error', clean(status.last_error || '')],
   ])}
   ${(status.warnings || []).map((text) => html`<p class="problem">${clean(text)}</p>`)}`;
@@ -65,7 +70,7 @@ const finding = (one) =>
     <td>
       <bdi>${clean(one.message)}</bdi>
       ${one.fix ? html`<div class="fix">fix: <code>${clean(one.fix)}</code></div>` : nothing}
-    ${one.look ? html`<div class="fix">look: <code>${clean(one.look)}</code></div>` : nothing}
+      ${one.look ? html`<div class="fix">look: <code>${clean(one.look)}</code></div>` : nothing}
     </td>
   </tr>`;
 

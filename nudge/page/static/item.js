@@ -175,7 +175,7 @@ const factBody = ({item}) =>
   html`<pre class="value bad"><bdi>${clean(item.error)}</bdi></pre>
     <pre class="value good"><bdi>${clean(item.text)}</bdi></pre>
     ${table([
-      ['learned in', count(item.sessions, 'session')],
+      ['met in', count(item.sessions, 'session')],
       ['last', dated(item.updated_at)],
       ['last time', html`<a href="#/history/observation/${item.observation}">observation ${item.observation}</a>`],
     ])}`;

@@ -7,6 +7,7 @@ import {Edit, focusForm, form} from './edit.js';
 import {addressOf, detail, find, keyOf, read} from './item.js';
 import {List, Newest} from './list.js';
 import * as place from './place.js';
+import * as review from './proposals.js';
 import {KINDS, badge, clean, count, empty, facet, failure, focusPanel, line, reading, total, when} from './ui.js';
 
 const PAGE = 100;
@@ -352,7 +353,10 @@ export const known = {
     const address = name ? [name, query] : null;
     const isOther = String(address) !== String(state.address);
     state.address = address;
-    if (isNew) load();
+    if (isNew) {
+      load();
+      review.load(this.host);
+    }
     if (isNew || isOther) show(name, query);
   },
 
@@ -361,6 +365,7 @@ export const known = {
     clearTimeout(state.changeTimer);
     state.changeTimer = setTimeout(async () => {
       await load();
+      review.load(this.host);
       if (!state.edit && !state.asks) reopen();
     }, 150);
   },
@@ -386,7 +391,8 @@ export const known = {
         : null;
     return html`<div class="known ${side ? 'split' : ''}">
       <section class="main" aria-label="Known" aria-busy=${state.isBusy}>
-        ${tools()} ${facets()} ${place.fields(load)} ${place.answer()} ${failure(state.problem)} ${shown()} ${bulk()}
+        ${tools()} ${facets()} ${review.proposals()} ${place.fields(load)} ${place.answer()} ${failure(state.problem)}
+        ${shown()} ${bulk()}
       </section>
       ${side ? html`<aside class="panel" aria-label="Opened">${side}</aside>` : nothing}
     </div>`;

@@ -104,7 +104,7 @@ function atWork() {
 function learned() {
   if (state.facts === null) return reading();
   if (!state.facts.length)
-    return html`<p class="quiet">Nothing was learned yet: a command has to fail, and work in another way.</p>`;
+    return html`<p class="quiet">No fact is known yet: a command has to fail, and work in another way.</p>`;
   return html`<ul class="cards">
     ${state.facts.map(fact)}
   </ul>`;
