@@ -107,7 +107,7 @@ def recall(invocation: Invocation, words: tuple[str, ...], no_touch: bool, limit
     if result["memories"]:
         heading = [console.styler.paint("bold", "notes")] if hits else []
         console.show([*heading, *render.note_list(console, result["memories"])])
-    _note_archived(console, result)
+    _note_search(console, result)
     if not hits and not result["memories"]:
         console.note(
             "no note has one of these words, and no hint that applies here; store a note with: nudge remember TEXT"
@@ -115,8 +115,10 @@ def recall(invocation: Invocation, words: tuple[str, ...], no_touch: bool, limit
     return EXIT_OK
 
 
-def _note_archived(console: Console, result: Mapping[str, Any]) -> None:
-    """Say which archived notes would have matched."""
+def _note_search(console: Console, result: Mapping[str, Any]) -> None:
+    """Say which words of a language model were looked for, too, and which archived notes would have matched."""
+    if words := result.get("expanded_terms"):
+        console.note(f"also looked for: {escape(', '.join(words))} (from the language model)")
     if count := result.get("archived"):
         matching = "1 archived note matches" if count == 1 else f"{count:,} archived notes match"
         console.note(f"{matching}; list with: {escape(result['show_archived'])}")
@@ -307,7 +309,7 @@ def _show_list(
         return
     if result.get("more"):
         console.note(more)
-    _note_archived(console, result)
+    _note_search(console, result)
     if not rows:
         console.note(none)
 

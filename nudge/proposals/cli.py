@@ -148,9 +148,9 @@ def _list(invocation: Invocation, filters: Mapping[str, Any]) -> int:
     if not console.as_json:
         if result.get("more"):
             console.note(f"there are more: --offset {(filters['offset'] or 0) + len(rows)}")
-        if rows:
+        if any(row["state"] == "open" for row in rows):
             console.note("decide with: nudge note review accept ID, or reject ID")
-        else:
+        elif not rows:
             console.note("nothing is proposed" if filters["state"] in (None, "open") else "no proposal matches")
     return EXIT_OK
 

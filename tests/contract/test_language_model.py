@@ -70,6 +70,7 @@ def test_the_model_is_asked_at_the_terminal(served: tuple[Machine, ModelServer])
     note = machine.json("remember", "Backups are made at night")["id"]
     assert machine.cli("note", "expand-query", "database").stdout == "storage\n"
     assert "storage" in machine.json("recall", "unheard", "of")["expanded_terms"]
+    assert "also looked for: storage" in machine.cli("recall", "unheard", "of").stderr
     tagged = machine.json("note", "auto-tag", f"m{note}")
     assert tagged["tags"] == [] and set(tagged["proposed_tags"]) <= {"sqlite"}
     other = machine.json("remember", "Nobody makes backups")["id"]
