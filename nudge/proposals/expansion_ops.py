@@ -12,13 +12,14 @@ from nudge.core import limits
 from nudge.core.app import App
 from nudge.core.visibility import Visibility
 from nudge.core.words import content_words
-from nudge.notes.ranking import Match, matched_words
+from nudge.notes.ranking import BASE, Match, matched_words
 from nudge.proposals.answers import words_in_answer
 from nudge.proposals.disclosure import why_query_is_withheld
 from nudge.proposals.questions import ask_for_words
 
 _LOOKED_AT = 3  # of the best matches
 _ENOUGH = 0.5  # of the words of a query, in one of them
+_NEAR = 0.5 * BASE  # what the meaning of a note adds to its score, if it may have other words
 
 Find = Callable[[sqlite3.Connection, str], list[Match]]
 
@@ -45,10 +46,12 @@ async def recall_more(
 
 
 def _is_weak(connection: sqlite3.Connection, query: str, matches: Sequence[Match]) -> bool:
-    """Whether none of the best matches has half of the words of the query."""
+    """Whether none of the best matches has half of the words of the query, or means nearly the same."""
+    best = matches[:_LOOKED_AT]
+    if any((match.score.components["semantic_boost"] or 0.0) >= _NEAR for match in best):
+        return False
     wanted = _ENOUGH * len(content_words(query))
-    best = [match.note for match in matches[:_LOOKED_AT]]
-    found = matched_words(connection, query, best)
+    found = matched_words(connection, query, [match.note for match in best])
     return all(len(words) < wanted for words in found.values())
 
 

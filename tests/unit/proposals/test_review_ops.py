@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,13 @@ from nudge.core.app import App
 from nudge.core.call import Call
 from nudge.core.context import Context
 from nudge.core.errors import Conflict, NotFound, Unavailable
+from nudge.core.visibility import Visibility
 from nudge.hints.lifetime import open_in_memory
 from nudge.interfaces.operations import OPERATIONS
 from nudge.notes import ops as note_ops
+from nudge.notes import ranking
+from nudge.notes import store as notes
+from nudge.proposals.expansion_ops import recall_more
 from nudge.settings.config import Settings
 from nudge.storage.database import Database
 from tests.unit.proposals.model_server import NAME, ModelServer, Reply, asked, saying
@@ -275,6 +280,26 @@ def test_a_good_recall_asks_nobody(service: Service, server: ModelServer) -> Non
     service.store("Flaky login test", "The clock of the runner was wrong.")
     answer = service("recall", context="flaky login")
     assert answer["count"] == 1 and "expanded_terms" not in answer and server.requests == []
+
+
+@pytest.mark.parametrize(("boost", "asked_for"), [(None, 1), (0.1, 1), (0.9, 0)])
+def test_a_note_that_means_the_same_needs_no_other_words(
+    service: Service, server: ModelServer, boost: float | None, asked_for: int
+) -> None:
+    """`boost` is what its meaning adds, in relation to a match of all words."""
+    note_id = service.store("Intermittent authentication failures")
+    says(server, words=["intermittent"])
+
+    async def widen() -> None:
+        app = service.app
+        note = await app.read(lambda connection: notes.get(connection, note_id, app.now()))
+        found = ranking.Match(note, ranking.score(ranking.Factors.of(note), app.now(), text=0.0, here=None))
+        components = {**found.score.components, "semantic_boost": None if boost is None else boost * ranking.BASE}
+        near = replace(found, score=ranking.Score(components))
+        await recall_more(app, "flaky login", [near], lambda *_: [], visible=Visibility(), namespace=None)
+
+    asyncio.run(widen())
+    assert len(server.requests) == asked_for
 
 
 def test_a_recall_does_not_wait_longer_than_its_bound(
