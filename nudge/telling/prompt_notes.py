@@ -87,7 +87,7 @@ def relevant_notes(
     words = search_words(parts, prompt)
     if not words:
         return []
-    found = [match.note for match in ranking.recall(connection, words, where, _RECALLED, now)]
+    found = [match.note for match in _readable(ranking.recall(connection, words, where, _RECALLED, now))]
     best = {one.note.id: one for one in _about(parts, found, prompt) if is_of_branch(one.note, branch, prompt)}
     return sorted(
         _without_losers(connection, best, where, now), key=lambda candidate: (-candidate.score, -candidate.note.id)
@@ -101,12 +101,17 @@ def best_notes(
     replaced by that one."""
     if not content_words(question):
         return []
-    matches = ranking.recall(connection, question, where, limit, now)
+    matches = _readable(ranking.recall(connection, question, where, limit, now))
     words = ranking.matched_words(connection, question, [match.note for match in matches])
     found = {
         match.note.id: RelevantNote(match.note, match.score.total, tuple(words[match.note.id])) for match in matches
     }
     return sorted(_without_losers(connection, found, where, now), key=lambda candidate: -candidate.score)
+
+
+def _readable(matches: Iterable[ranking.Match]) -> list[ranking.Match]:
+    """Those whose rows are not damaged: what a list shows as damaged says nothing to rely on."""
+    return [match for match in matches if match.note.damage is None]
 
 
 def _without_losers(

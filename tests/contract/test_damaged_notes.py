@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 from nudge.storage.database import Database
+from nudge.telling.prompt_notes import lines_about
 from tests.contract.ways import InProcess
 
 NAMESPACE = "github.com/acme/api"
@@ -138,3 +140,21 @@ def test_a_damaged_note_does_not_silence_a_start(database: Database) -> None:
     _spoil(database, "UPDATE notes SET origin = '{' WHERE id = 1")
     start = store.call("nudge.inject", {"context": {"repo": f"git:{NAMESPACE}"}})
     assert "Deploy window is Monday" in start["result"]["text"], start
+
+
+def test_a_damaged_note_is_not_told(database: Database) -> None:
+    """It is shown to who lists notes; an agent is told what holds."""
+    store = InProcess(database)
+    for title in ("Deploy window of the payment service", "Deploy window of the search service"):
+        note = {"title": title, "content": "Monday at nine", "namespace": NAMESPACE, "kind": "decision"}
+        store.call("nudge.memory_store", note)
+    prompt = "when is the deploy window of the payment service and of the search service?"
+
+    def told() -> str:
+        lines = asyncio.run(database.read(lambda open_: lines_about(open_, prompt, NAMESPACE, None, time.time())))
+        context = store.call("nudge.assemble_context", {"query": prompt})["result"]["markdown"]
+        return "\n".join([*(line.text for line in lines), context])
+
+    assert told().count("payment service") == 2
+    _spoil(database, "UPDATE notes SET tags = '{' WHERE id = 1")
+    assert told().count("payment service") == 0 and told().count("search service") == 2
