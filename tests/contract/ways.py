@@ -292,11 +292,12 @@ def _listed(value: Any) -> str:
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 _OF_THIS_RUN = 3_600.0
+_FREE = re.compile(r"[\d.,]+ [KMGT]?i?B free")
 
 
 def normalized(node: Any, name: str = "") -> Any:
-    """The same with the session's name, the times of this run and the last digits of scores made equal, and without the
-    note on scope and lifetime that an agent gets for a hint that it sets."""
+    """The same with the session's name, the times of this run, the room on the disk and the last digits of scores made
+    equal, and without the note on scope and lifetime that an agent gets for a hint that it sets."""
     if isinstance(node, dict):
         return {key: normalized(value, key) for key, value in node.items() if not _is_set_note(key, value)}
     if isinstance(node, list):
@@ -305,6 +306,8 @@ def normalized(node: Any, name: str = "") -> Any:
         return round(node, 3)
     if name == "session_id":
         return "<session>"
+    if isinstance(node, str) and _FREE.fullmatch(node):
+        return "<free>"
     return "<now>" if isinstance(node, str) and _TIME.fullmatch(node) and _is_recent(node) else node
 
 
