@@ -7,7 +7,6 @@ import asyncio
 import logging
 import socket
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
@@ -17,7 +16,7 @@ from nudge.process.wire_server import AcceptLoop, descriptor_limit
 
 _log = logging.getLogger(__name__)
 
-_READ_BYTES = 16 * limits.KIB  # 100,000 chunks of one byte, parsed in one go, would hold the event loop for 100 ms
+_READ_BUFFER = bytearray(16 * limits.KIB)  # 100,000 chunks of one byte, parsed in one go, take 100 ms
 _LINGER = 0.5  # seconds in which the client can send the rest of a body that was refused, and read why
 _CLOSE_TIMEOUT = 0.1  # seconds for calls in flight when the listener closes
 
@@ -31,11 +30,21 @@ class Listener:
         self.connections: set[HttpConnection] = set()
         self.unauthenticated: dict[HttpConnection, None] = {}
         """Oldest first."""
-        self._server = web.Server(handler, request_factory=_make_request)
-        loop = asyncio.get_running_loop()
-        self._accept_loop = AcceptLoop(
-            listening, lambda: HttpConnection(self, self._server, loop), has_room=self._has_room, name="port"
+        self._server = web.Server(handler)
+        self._accept_loop = AcceptLoop(listening, self._connect, has_room=self._has_room, name="port")
+
+    def _connect(self) -> HttpConnection:
+        requests = _Requests(
+            self._server,
+            loop=asyncio.get_running_loop(),
+            keepalive_timeout=limits.KEEPALIVE,
+            lingering_time=_LINGER,
+            max_headers=limits.MAX_HEADERS,
+            auto_decompress=False,  # a compressed kilobyte can hold a gigabyte
+            access_log=None,  # type: ignore[arg-type]
+            logger=_log,
         )
+        return HttpConnection(self, requests)
 
     async def close(self) -> None:
         await self._accept_loop.close()
@@ -76,32 +85,25 @@ class Listener:
         self._accept_loop.notify_room()
 
 
-class HttpConnection(web.RequestHandler):
-    """aiohttp's connection. It has `limits.TOKEN_TIMEOUT` seconds to show the token, or it is cut off."""
+class HttpConnection(asyncio.BufferedProtocol):
+    """One connection: it hands what it reads to aiohttp's protocol. It has `limits.TOKEN_TIMEOUT` seconds to show the
+    token, or it is cut off."""
 
-    __slots__ = ("_listener", "_token_timer", "_unsent", "authenticated", "busy", "on_end")
+    __slots__ = ("_listener", "_requests", "_token_timer", "_transport", "authenticated", "busy", "on_end")
 
-    def __init__(self, listener: Listener, server: web.Server, loop: asyncio.AbstractEventLoop) -> None:
-        super().__init__(
-            server,
-            loop=loop,
-            keepalive_timeout=limits.KEEPALIVE,
-            lingering_time=_LINGER,
-            max_headers=limits.MAX_HEADERS,
-            auto_decompress=False,  # a compressed kilobyte can hold a gigabyte
-            access_log=None,  # type: ignore[arg-type]
-            logger=_log,
-        )
-        self._listener = listener
+    def __init__(self, listener: Listener, requests: _Requests) -> None:
+        self._listener, self._requests = listener, requests
+        requests.connection = self
+        self._transport: asyncio.Transport | None = None
         self.authenticated = self.busy = False
         self.on_end: Callable[[], None] | None = None
         """Of an answer without end: called when the client is gone."""
-        self._unsent = b""
-        self._token_timer = loop.call_later(limits.TOKEN_TIMEOUT, self.abort)
+        self._token_timer = asyncio.get_running_loop().call_later(limits.TOKEN_TIMEOUT, self.abort)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        super().connection_made(transport)
-        transport.max_size = _READ_BYTES  # type: ignore[attr-defined]  # of asyncio's selector transport
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self._requests.connection_made(transport)
         self._listener.register(self)
 
     def connection_lost(self, exc: BaseException | None) -> None:
@@ -109,46 +111,49 @@ class HttpConnection(web.RequestHandler):
         self._listener.unregister(self)
         if self.on_end is not None:
             self.on_end()
-        super().connection_lost(exc)
+        self._requests.connection_lost(exc)
 
-    def eof_received(self) -> None:
+    def get_buffer(self, sizehint: int) -> bytearray:  # noqa: ARG002
+        """All connections read into the same memory: what was read is taken out of it at once."""
+        return _READ_BUFFER
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self.busy = True  # until a request is answered: aiohttp starts on it in a later turn of the event loop
+        self._requests.data_received(bytes(_READ_BUFFER[:nbytes]))
+
+    def eof_received(self) -> bool:
         """Keep the connection while a call runs: a client may close its sending half and still read the answer
-        (`nc -N`); aiohttp would close at once."""
-        self._send_unsent()
+        (`nc -N`); aiohttp would close at once. An answer without end is over."""
         if self.on_end is not None:
             self.on_end()
         elif self.busy:
-            self.close()
-            return True  # type: ignore[return-value]
-        return None
+            self._requests.close()
+            return True
+        return False
+
+    def pause_writing(self) -> None:
+        self._requests.pause_writing()
+
+    def resume_writing(self) -> None:
+        self._requests.resume_writing()
 
     def authenticate(self) -> None:
         self.authenticated = True
         self._token_timer.cancel()
         self._listener.mark_authenticated(self)
 
-    def send(self, answer: bytes, *, soon: bool) -> None:
-        """Write a whole answer. With `soon` it is written after this turn of the event loop, together with those to
-        other connections: a write wakes its client up, which takes 10 of the 115 us of a call. A connection that is
-        closing, or has another request waiting, is written to at once, so that answers stay in order."""
-        if self.transport is None:
-            raise ConnectionResetError
-        if soon and not (self._close or self._force_close or self._messages):
-            self._unsent = answer
-            asyncio.get_running_loop().call_soon(self._send_unsent)
-        else:
-            self.transport.write(answer)
-
-    def _send_unsent(self) -> None:
-        answer, self._unsent = self._unsent, b""
-        if answer and self.transport is not None:
-            self.transport.write(answer)
-
     def abort(self) -> None:
         """End the connection now. `close` would wait until the client has read what was sent."""
-        self._send_unsent()
-        if self.transport is not None:
-            self.transport.abort()
+        if self._transport is not None:
+            self._transport.abort()
+
+
+class _Requests(web.RequestHandler):
+    """aiohttp's protocol, with error pages of our own."""
+
+    __slots__ = ("connection",)
+
+    connection: HttpConnection
 
     def handle_error(
         self,
@@ -169,11 +174,11 @@ class HttpConnection(web.RequestHandler):
         return response
 
 
-def _make_request(message: Any, payload: Any, protocol: web.RequestHandler, writer: Any, task: Any) -> web.BaseRequest:
-    assert isinstance(protocol, HttpConnection)
-    protocol.busy = True
-    loop = asyncio.get_running_loop()
-    return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=limits.MAX_BODY_BYTES)
+def connection_of(request: web.BaseRequest) -> HttpConnection:
+    """Return the connection that a request came on."""
+    requests = request.protocol
+    assert isinstance(requests, _Requests)
+    return requests.connection
 
 
 def text_response(status: int, text: str, **headers: str) -> web.Response:

@@ -12,7 +12,7 @@ from nudge.core import limits, strict_json
 from nudge.core.app import App
 from nudge.core.call import Call
 from nudge.core.errors import NudgeError
-from nudge.interfaces.http_connections import HttpConnection
+from nudge.interfaces.http_connections import connection_of
 from nudge.interfaces.operations import OPERATIONS
 from nudge.page import files
 from nudge.page.sign_in import SignIn
@@ -106,10 +106,8 @@ class _Reader:
     """One page that reads the stream: whether there is something to look for, and whether it is still there."""
 
     def __init__(self, app: App, request: web.BaseRequest) -> None:
-        connection = request.protocol
-        assert isinstance(connection, HttpConnection)
-        self.connection = connection
-        connection.on_end = self._leave
+        self.connection = connection_of(request)
+        self.connection.on_end = self._leave
         self.is_gone = False
         self._app = app
         self._changed: set[str] = set()

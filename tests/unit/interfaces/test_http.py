@@ -556,39 +556,3 @@ def test_an_answer_is_sent_to_a_client_that_closes_its_half_at_once() -> None:
         return answers
 
     assert run(session) == [{"n": number} for number in range(20)]
-
-
-def test_an_answer_that_waits_for_the_turn_is_sent_before_the_connection_ends(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """End of file in the turn in which the answer was made, and an eviction then: it was promised already."""
-
-    class Transport:
-        def __init__(self) -> None:
-            self.written: list[bytes] = []
-
-        def write(self, data: bytes) -> None:
-            self.written.append(data)
-
-        def abort(self) -> None:
-            self.written.append(b"aborted")
-
-    async def session(one: Opened) -> Any:
-        written = []
-        for end in ("eof_received", "abort"):
-            client = await one.connect()
-            client.send(HEALTH)
-            await client.status()
-            connection = next(iter(one.listener.connections))
-            real, watched = connection.transport, Transport()
-            monkeypatch.setattr(connection, "transport", watched)
-            connection.send(b"answer", soon=True)
-            getattr(connection, end)()
-            await asyncio.sleep(0)
-            written.append(watched.written)
-            monkeypatch.setattr(connection, "transport", real)
-            client.writer.close()
-            await client.closed()
-        return written
-
-    assert run(session) == [[b"answer"], [b"answer", b"aborted"]]
