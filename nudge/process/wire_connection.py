@@ -12,8 +12,7 @@ import select
 import socket
 import struct
 import sys
-import types
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Coroutine
 from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -55,8 +54,8 @@ class ServerConnection(asyncio.Protocol):
         self._transport: asyncio.Transport
         self._buffer = bytearray()
         self._scanned = 0  # bytes of it that hold no newline
-        self._running: dict[asyncio.Task[None], str] = {}
-        self._unstarted = 0  # calls whose task has not run yet
+        self._running: dict[asyncio.Task[Answer], tuple[int | str, str]] = {}
+        """The id and the operation of each call without an answer."""
         self._env_asked: set[int | str] = set()
         self._max_line = _UNPROVEN_LINE_BYTES if tcp else limits.MAX_LINE_BYTES
         self._nonces: tuple[str, str] | None = None
@@ -115,7 +114,7 @@ class ServerConnection(asyncio.Protocol):
         self.member = None
         self._ended = True
         self._buffer.clear()
-        for task, op in list(self._running.items()):
+        for task, (_, op) in list(self._running.items()):
             if self._server.handler.is_read(op):
                 task.cancel()
         if not self.gone.done():
@@ -295,22 +294,11 @@ class ServerConnection(asyncio.Protocol):
         server.on_call()
         server.in_flight += 1
         work = server.handler.answer(call, env_asked=call_id in self._env_asked)
-        if op == protocol.MCP or ((self._unstarted or server.call_delay) and op != protocol.ROLE):
-            # The MCP SDK looks for the task that it runs in. Until that runs, later calls get tasks too: calls start in
-            # the order of their lines.
-            self._unstarted += 1
-            self._continue_in_task(call_id, op, self._start(self._delay(work) if server.call_delay else work))
-            return
-        try:
-            waiting_for = work.send(None)
-        except StopIteration as done:
-            self._finish(call_id, done.value)
-        else:
-            self._continue_in_task(call_id, op, _continue(work, waiting_for))
-
-    async def _start(self, work: Coroutine[Any, Any, Answer]) -> Answer:
-        self._unstarted -= 1
-        return await work
+        if server.call_delay and op != protocol.ROLE:
+            work = self._delay(work)
+        task = self._loop.create_task(work)
+        self._running[task] = call_id, op
+        task.add_done_callback(self._answered)
 
     async def _delay(self, work: Coroutine[Any, Any, Answer]) -> Answer:
         try:
@@ -319,28 +307,20 @@ class ServerConnection(asyncio.Protocol):
         finally:
             work.close()
 
-    def _continue_in_task(self, call_id: int | str, op: str, work: Coroutine[Any, Any, Answer]) -> None:
-        task = self._loop.create_task(self._run(call_id, work))
-        self._running[task] = op
-        task.add_done_callback(self._task_done)
-
-    async def _run(self, call_id: int | str, work: Coroutine[Any, Any, Answer]) -> None:
-        try:
-            answer = await work
-        except BaseException:
-            self._server.in_flight -= 1
-            raise
-        self._finish(call_id, answer)
-
-    def _task_done(self, task: asyncio.Task[None]) -> None:
-        self._running.pop(task, None)
-        if not task.cancelled() and (error := task.exception()) is not None:
+    def _answered(self, task: asyncio.Task[Answer]) -> None:
+        call_id, _ = self._running.pop(task)
+        self._server.in_flight -= 1
+        if task.cancelled():
+            pass
+        elif (error := task.exception()) is not None:
             _log.error("a call failed", exc_info=error)
-        self._process()
+        else:
+            self._finish(call_id, task.result())
+        if self._buffer or not self._reading:
+            self._process()
         self._close_if_finished()
 
     def _finish(self, call_id: int | str, answer: Answer) -> None:
-        self._server.in_flight -= 1
         if "need_env" in answer:
             self._env_asked.add(call_id)
         elif self._env_asked:
@@ -365,24 +345,6 @@ class ServerConnection(asyncio.Protocol):
     def _close_if_finished(self) -> None:
         if self._is_finished():
             self._transport.close()
-
-
-@types.coroutine
-def _continue(work: Coroutine[Any, Any, Answer], waiting_for: Any) -> Generator[Any, Any, Answer]:
-    """Continue a coroutine whose first step ran outside a task: most calls end with that step, and a task costs more
-    than such a call."""
-    while True:
-        resume: Callable[[Any], Any]
-        try:
-            value = yield waiting_for
-            resume = work.send
-        except BaseException as error:
-            value, resume = error, work.throw
-        try:
-            waiting_for = resume(value)
-        except StopIteration as done:
-            answer: Answer = done.value
-            return answer
 
 
 def _encode(answer: Answer) -> bytes:
