@@ -86,13 +86,17 @@ def does_same(attempt: Attempt) -> bool:
     is_alike = is_alike or launched_at(failed, worked, whole=True) > 0
     if is_looking(worked.command) and not (is_alike and is_looking(failed.command)):
         return failure.family == "path"
-    if attempt.is_same_program or launched_at(failed, worked) or quoted_at(failed, worked):
-        return True
-    if has_same_arguments(failed, worked) or has_same_targets(failed, worked) or is_same_script(failed, worked):
-        return True
-    if failure.family in ("path", "tool") and is_path(failure.detail):
+    if _is_same_thing(attempt) or (failure.family in ("path", "tool") and is_path(failure.detail)):
         return True
     return same_job(attempt.job(failed), attempt.job(worked)) or is_named_alike(failed, worked)
+
+
+def _is_same_thing(attempt: Attempt) -> bool:
+    """Whether both calls have the same program or script, or the same arguments."""
+    failed, worked = attempt.call, attempt.worked
+    if attempt.is_same_program or launched_at(failed, worked) or quoted_at(failed, worked):
+        return True
+    return has_same_arguments(failed, worked) or has_same_targets(failed, worked) or is_same_script(failed, worked)
 
 
 def _prepares(attempt: Attempt) -> bool:
@@ -159,12 +163,18 @@ def _is_doubtful(cure: Cure, attempt: Attempt) -> bool:
         return True
     if cure.kind == FLAG and any(_is_quoted(word, attempt.outcome.printed) for word in new):
         return False  # the output names its value
+    return not _is_same_call_elsewhere(cure, attempt) and _may_be_chance(cure, attempt)
+
+
+def _is_same_call_elsewhere(cure: Cure, attempt: Attempt) -> bool:
+    """Whether the cure is the same call, in another directory or through a launcher."""
     failed, worked = attempt.call, attempt.worked
-    if cure.kind == DIRECTORY or (
-        cure.kind == LAUNCHER
-        and (failed.tool == worked.tool or launched_at(failed, worked) or is_same_script(failed, worked))
-    ):
-        return False  # the same call, in other surroundings
+    is_same = failed.tool == worked.tool or launched_at(failed, worked) or is_same_script(failed, worked)
+    return cure.kind == DIRECTORY or (cure.kind == LAUNCHER and bool(is_same))
+
+
+def _may_be_chance(cure: Cure, attempt: Attempt) -> bool:
+    """Whether a failure that is not of the surroundings may have ended by itself."""
     if cure.nature == OWN_WORK:
         return True
     if cure.kind == FLAG and all(_LETTER.fullmatch(word) for word in cure.added):

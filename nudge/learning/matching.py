@@ -31,18 +31,25 @@ def matches(cure: Cure, call: Call, failure: Failure, job: str) -> float:
     is_same_tool = cure.tool == call.tool
     if cure.kind == PATH:
         return _path_match(cure, call, failure, alike)
-    is_same_error = _is_same_error(cure, failure)
-    if cure.nature != SURROUNDINGS and (alike < _SAME or not (is_same_tool or (is_same_error and _is_of_any(cure)))):
+    if cure.nature != SURROUNDINGS and (alike < _SAME or not _is_same_failing(cure, call, failure)):
         return 0.0
     if cure.kind == STEP:
         return alike if alike >= (_ALIKE if is_same_tool else _ALIKE_ANYWHERE) else 0.0
     if cure.kind in (VARIABLE, FLAG):
-        is_about_it = not tells_apart(cure.failure, failure) or (cure.kind == FLAG and _is_typed(failure.detail, call))
-        is_possible = alike >= _ALIKE and is_about_it
-        return alike if is_possible and _takes_it(cure, call, failure) else 0.0
+        return _word_match(cure, call, failure, alike)
     if cure.kind == DIRECTORY:
         return 0.8 if is_same_tool and failure.family == cure.family and alike >= 0.4 else 0.0
     return _program_match(cure, call, failure, job, alike)
+
+
+def _is_same_failing(cure: Cure, call: Call, failure: Failure) -> bool:
+    return cure.tool == call.tool or (_is_same_error(cure, failure) and _is_of_any(cure))
+
+
+def _word_match(cure: Cure, call: Call, failure: Failure, alike: float) -> float:
+    """A variable or an option answers what is about the same thing, if it means the same to the failing call."""
+    is_about_it = not tells_apart(cure.failure, failure) or (cure.kind == FLAG and _is_typed(failure.detail, call))
+    return alike if alike >= _ALIKE and is_about_it and _takes_it(cure, call, failure) else 0.0
 
 
 def _is_typed(name: str, call: Call) -> bool:
@@ -85,33 +92,46 @@ def _takes_it(cure: Cure, call: Call, failure: Failure) -> bool:
 
 def _program_match(cure: Cure, call: Call, failure: Failure, job: str, alike: float) -> float:
     """A launcher or another program answers where the same program fails for the same reason."""
-    is_same_program = (
-        cure.program == posixpath.basename(call.command.launched_program) and call.command.is_python_module
-    )
-    is_same_tool = cure.tool == call.tool or (cure.kind == LAUNCHER and is_same_program)
-    if cure.family == "tool" and failure.family == "tool":
-        if cure.detail != failure.detail:
-            return 0.0
-        is_program = failure.detail in (call.words[0] if call.words else "", call.tool, call.command.launched_program)
-        is_same_tool = is_same_tool or cure.subject.partition(" ")[0].removeprefix("./") == call.words[0]
-        if is_program and not is_same_tool:
-            return 0.0
-        if is_program and cure.kind == RUNNER:
-            return 1.0 + 0.1 * same_job(job, cure.job)  # whatever it is to do, the program is not there
-        alike = 1.0
-    elif alike < (_ALIKE if is_same_tool else _ALIKE_ANYWHERE) or (
-        tells_apart(cure.failure, failure) and cure.family not in ("script", "module")
-    ):
+    if cure.family == failure.family == "tool":
+        return _missing_program_match(cure, call, failure, job)
+    is_same_tool = _is_same_tool(cure, call)
+    if alike < (_ALIKE if is_same_tool else _ALIKE_ANYWHERE):
         return 0.0
+    if tells_apart(cure.failure, failure) and cure.family not in ("script", "module"):
+        return 0.0
+    return _weigh_program(cure, call, job, alike, is_same_tool=is_same_tool)
+
+
+def _is_same_tool(cure: Cure, call: Call) -> bool:
+    is_same_program = cure.program == posixpath.basename(call.command.launched_program)
+    is_module = cure.kind == LAUNCHER and is_same_program and call.command.is_python_module
+    return cure.tool == call.tool or is_module
+
+
+def _missing_program_match(cure: Cure, call: Call, failure: Failure, job: str) -> float:
+    """The answer for a program that is not there, called or started by another."""
+    if cure.detail != failure.detail:
+        return 0.0
+    is_program = failure.detail in (call.words[0] if call.words else "", call.tool, call.command.launched_program)
+    is_same_tool = _is_same_tool(cure, call) or cure.subject.partition(" ")[0].removeprefix("./") == call.words[0]
+    if is_program and not is_same_tool:
+        return 0.0
+    if is_program and cure.kind == RUNNER:
+        return 1.0 + 0.1 * same_job(job, cure.job)  # whatever it is to do, the program is not there
+    return _weigh_program(cure, call, job, 1.0, is_same_tool=is_same_tool)
+
+
+def _weigh_program(cure: Cure, call: Call, job: str, alike: float, *, is_same_tool: bool) -> float:
     is_same_job = same_job(job, cure.job)
-    if cure.kind == LAUNCHER and cure.keeps_arguments and is_same_tool:
-        return alike + 0.1 * (cure.subcommand == call.subcommand)
-    if cure.kind == RUNNER and cure.keeps_arguments and is_same_tool and alike >= _SAME:
+    if cure.kind == LAUNCHER:
+        is_it = cure.keeps_arguments and is_same_tool
+        return alike + 0.1 * (cure.subcommand == call.subcommand) if is_it else 0.0
+    if cure.kind != RUNNER:
+        return 0.0
+    if cure.keeps_arguments and is_same_tool and alike >= _SAME:
         return alike + 0.1 * is_same_job
-    is_same_call = is_same_tool and cure.subcommand == call.subcommand
-    if cure.kind == RUNNER and ((is_same_job and (is_same_tool or alike >= 0.9)) or (is_same_call and not cure.job)):
-        return alike
-    return 0.0
+    is_same_call = is_same_tool and cure.subcommand == call.subcommand and not cure.job
+    return alike if is_same_call or (is_same_job and (is_same_tool or alike >= 0.9)) else 0.0
 
 
 def _has_it_already(cure: Cure, call: Call) -> bool:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 def find_option(attempt: Attempt) -> Cure | None:
     """An option that was given, or has another value: `--platform linux/amd64`, `-p 1`, `+nightly`."""
-    failed, worked, failure = attempt.call, attempt.worked, attempt.failure
+    failed, worked = attempt.call, attempt.worked
     if failed.tool != worked.tool or not has_same_subcommand(failed, worked):
         return None
     if time := _more_time(attempt):
@@ -41,26 +41,54 @@ def find_option(attempt: Attempt) -> Cure | None:
     removed, inserted = differences(failed, worked)
     if any(is_misspelling(old.lstrip("-"), new.lstrip("-")) for old in removed for _, new in inserted):
         return None
-    is_check = attempt.job(failed) in CHECKS
+    targets = [at for at, word in inserted if not _is_option(word)]
+    options = _helping_options(attempt, inserted, targets)
+    if not options:
+        return _target_of_login(attempt, targets) or _changed_value(attempt)
+    return _fewest_options(attempt, options, targets) if _is_about_options(attempt, removed) else None
+
+
+def _helping_options(attempt: Attempt, inserted: Sequence[tuple[int, str]], targets: Sequence[int]) -> list[int]:
+    """The places of the new options that may be what helped; where a port is in use, also of new numbers."""
+    worked, failure = attempt.worked, attempt.failure
+    is_check = attempt.job(attempt.call) in CHECKS
     options = [
         at
         for at, word in inserted
         if _is_option(word) and word not in NOISE and _may_cure(worked.words[at:], failure, is_check=is_check)
     ]
-    targets = [at for at, word in inserted if not _is_option(word)]
-    if failure.family == "port":
-        options += [at for at in targets if any(map(str.isdigit, worked.words[at]))]
-    if failure.family == "auth" and targets and not options:
-        return command_cure(attempt, FLAG, subject_of(failed), max(targets) + 1, _words_at(worked, targets))
-    changed = [] if options else changed_values(failed, worked)
-    if changed and _may_cure(worked.words[changed[0] - 1 :], failure, is_check=is_check):
-        return command_cure(attempt, FLAG, subject_of(failed), changed[-1] + 1, _words_at(worked, changed))
-    if not options or (not attempt.is_of_surroundings and any(word not in NOISE for word in removed)):
+    numbers = [at for at in targets if any(map(str.isdigit, worked.words[at]))]
+    return [*options, *(numbers if failure.family == "port" else ())]
+
+
+def _target_of_login(attempt: Attempt, targets: Sequence[int]) -> Cure | None:
+    if attempt.failure.family != "auth" or not targets:
         return None
-    if attempt.is_of_surroundings and any(fits(failure.family, step.kind) for step in attempt.steps):
-        return None  # a step that cures such failures came before
+    words = _words_at(attempt.worked, targets)
+    return command_cure(attempt, FLAG, subject_of(attempt.call), max(targets) + 1, words)
+
+
+def _changed_value(attempt: Attempt) -> Cure | None:
+    """An option that both calls have, with another value."""
+    failed, worked = attempt.call, attempt.worked
+    changed = changed_values(failed, worked)
+    is_check = attempt.job(failed) in CHECKS
+    if not changed or not _may_cure(worked.words[changed[0] - 1 :], attempt.failure, is_check=is_check):
+        return None
+    return command_cure(attempt, FLAG, subject_of(failed), changed[-1] + 1, _words_at(worked, changed))
+
+
+def _is_about_options(attempt: Attempt, removed: Sequence[str]) -> bool:
+    """Whether nothing else than new options can have helped: no words that went, no step that came before."""
+    if not attempt.is_of_surroundings:
+        return all(word in NOISE for word in removed)
+    return not any(fits(attempt.failure.family, step.kind) for step in attempt.steps)
+
+
+def _fewest_options(attempt: Attempt, options: Sequence[int], targets: Sequence[int]) -> Cure:
+    """All new options with their values, or the first of them where only these may be told."""
     values = [at for at in targets if at - 1 in options or (at - 2 in options and at - 1 in targets)]
-    new = sorted({*options, *values}) if failure.family != "auth" else sorted({*options, *targets})
+    new = sorted({*options, *(targets if attempt.failure.family == "auth" else values)})
     lengths = [len(new), *(at for at in range(len(new) - 1, 0, -1) if new[at] in options)]
     cures = (_with_options(attempt, new[:length]) for length in lengths)
     first = next(cures)
