@@ -114,6 +114,19 @@ def explanation(console: Console, result: Mapping[str, Any], *, in_history: bool
         yield from _explained_lines(console, item, longest, searched=searched, in_history=in_history)
 
 
+def _score_lines(console: Console, score: Mapping[str, Any], longest: float) -> Iterator[str]:
+    if score["total"] is None:
+        return
+    styler = console.styler
+    yield f"  {styler.paint('bold', 'score')}  {score['total']:.4f}"
+    parts = {_PART_LABELS.get(part, part): value for part, value in score["components"].items() if value is not None}
+    width = output.widest(parts)
+    for part, value in parts.items():
+        bar = _part_bar(styler, abs(value) / longest)
+        drawn = f"{styler.paint('green' if value >= 0 else 'red', output.pad(bar, _SCORE_BAR))}  "
+        yield f"    {output.pad(part, width)}  {drawn if console.is_terminal else ''}{value:.4f}"
+
+
 def _explained_lines(
     console: Console, item: Mapping[str, Any], longest: float, *, searched: bool, in_history: bool
 ) -> Iterator[str]:
@@ -126,15 +139,7 @@ def _explained_lines(
     )
     title = "hint" if is_hint else title_of(item) if is_fact else f"{escape(item['kind'])}  {title_of(item)}"
     yield f"{styler.paint('bold', name)}  {title}  {styler.paint('dim', place)}".rstrip()
-    if (total := item["score"]["total"]) is not None:
-        yield f"  {styler.paint('bold', 'score')}  {total:.4f}"
-        parts = {part: value for part, value in item["score"]["components"].items() if value is not None}
-        parts = {_PART_LABELS.get(part, part): value for part, value in parts.items()}
-        width = output.widest(parts)
-        for part, value in parts.items():
-            bar = _part_bar(styler, abs(value) / longest)
-            drawn = f"{styler.paint('green' if value >= 0 else 'red', output.pad(bar, _SCORE_BAR))}  "
-            yield f"    {output.pad(part, width)}  {drawn if console.is_terminal else ''}{value:.4f}"
+    yield from _score_lines(console, item["score"], longest)
     matches = item["matches"]
     if matches["query_terms"]:
         yield f"  words: {escape(', '.join(matches['query_terms']))}"

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import click
 
 from nudge.cli import completion, output, params, plain
 from nudge.cli.app import verb
-from nudge.cli.output import EXIT_NOT_FOUND, EXIT_OK, Styler, Usage
+from nudge.cli.output import EXIT_NOT_FOUND, EXIT_OK, Console, Styler, Usage
 from nudge.cli.params import ID, WHOLE, option, project_options, project_params, resolve_project
 from nudge.cli.plain import Invocation
 from nudge.cli.render import MINUTES, clock_format, empty_note, explanation, local_time, table
@@ -132,22 +133,16 @@ def search(
     console, client, query = invocation.console, invocation.client(), " ".join(words)
     fields = {"query": query, **project_params(project), **params.drop_none(**filters)}
     if explain:
-        result = client.call("nudge.search_explain", fields)
-        console.result(result, explanation(console, result, in_history=True))
-        console.note(f'nudge: {output.count(len(result["items"]), "result")} for "{escape(query)}"')
-        return EXIT_OK
+        return _explain_search(console, client.call("nudge.search_explain", fields), query)
     rows, more = _call_page(client, "nudge.search", fields, limits.DEFAULT_SEARCH_LIMIT, limits.MAX_SEARCH_LIMIT)
     if full:
         rows = _fetch(client, [row["id"] for row in rows], project)
     if ids:
         console.result([row["id"] for row in rows], (str(row["id"]) for row in rows))
+    elif full:
+        console.result(rows, chain.from_iterable(render.full_observation_lines(console.styler, row) for row in rows))
     else:
-        lines = (
-            (line for row in rows for line in render.full_observation_lines(console.styler, row))
-            if full
-            else _found_lines(console.styler, rows)
-        )
-        console.result(rows, lines)
+        console.result(rows, _found_lines(console.styler, rows))
     suffix = f"; {more}" if more else ""
     some = " with some of the words" if rows and rows[0].get("partial") else ""
     console.note(f'nudge: {output.count(len(rows), "result")}{some} for "{escape(query)}"{suffix}')
@@ -155,6 +150,12 @@ def search(
         console.note(escape(note))
     if not rows and not console.as_json and (note := empty_note(client, project)):
         console.note(note)
+    return EXIT_OK
+
+
+def _explain_search(console: Console, result: Mapping[str, Any], query: str) -> int:
+    console.result(result, explanation(console, result, in_history=True))
+    console.note(f'nudge: {output.count(len(result["items"]), "result")} for "{escape(query)}"')
     return EXIT_OK
 
 

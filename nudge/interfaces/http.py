@@ -139,30 +139,34 @@ class HttpServer:
     def _admit(self, request: web.BaseRequest, connection: HttpConnection) -> Handler:
         """Return the handler of this request after checking token, path, method and content type; raise _Refused
         otherwise."""
-        headers, target = request.headers, request.raw_path
+        target = request.raw_path
         if target[:1] != "/" or request.version.major != 1:
             raise _Refused(400, "not a request that this server understands")
         path = target.partition("?")[0]
+        self._check_token(request, path, connection)
+        handler = self._handler_of(request.method, path)
+        if path not in _OPEN:
+            _check_content_type(request)
+        return handler
+
+    def _check_token(self, request: web.BaseRequest, path: str, connection: HttpConnection) -> None:
         is_open = _is_open(request.method, path)
-        if self._auth and not is_open and not self._is_authorized(headers.get(_AUTHORIZATION, "")):
+        if self._auth and not is_open and not self._is_authorized(request.headers.get(_AUTHORIZATION, "")):
             raise _Refused(401, _NO_TOKEN, **{"WWW-Authenticate": "Bearer"})
         if not connection.authenticated and (not is_open or not self._auth):
             connection.authenticate()
+
+    def _handler_of(self, method: str, path: str) -> Handler:
         handlers = self._routes.get(path) or dict.fromkeys(rest.match(path), self._rest)
         if not handlers and has_file(path):
             handlers = {"GET": self._page_file}
-        handler = handlers.get("GET" if request.method == "HEAD" else request.method)
-        if handler is None and not handlers:
+        handler = handlers.get("GET" if method == "HEAD" else method)
+        if handler is not None:
+            return handler
+        if not handlers:
             raise _Refused(404, "no such path")
-        if handler is None:
-            allowed = [*handlers, *(["HEAD"] if "GET" in handlers else [])]
-            raise _Refused(405, "no such method on this path", Allow=", ".join(allowed))
-        names_content_type = (
-            request.method in ("POST", "PUT") and _CONTENT_TYPE in headers
-        )  # without a body it need not
-        if (request.body_exists or names_content_type) and path not in _OPEN:
-            _check_json(headers)
-        return handler
+        allowed = [*handlers, *(["HEAD"] if "GET" in handlers else [])]
+        raise _Refused(405, "no such method on this path", Allow=", ".join(allowed))
 
     def _is_authorized(self, authorization: str) -> bool:
         return shows_token(authorization, self._token()) or self._page.accepts(authorization)
@@ -302,7 +306,11 @@ def _is_open(method: str, path: str) -> bool:
     return path in _OPEN or path == SIGN_IN or (method in ("GET", "HEAD") and has_file(path))
 
 
-def _check_json(headers: Mapping[str, str]) -> None:
+def _check_content_type(request: web.BaseRequest) -> None:
+    """Refuse a body that is not JSON. Without a body a request need not name a type."""
+    headers = request.headers
+    if not request.body_exists and not (request.method in ("POST", "PUT") and _CONTENT_TYPE in headers):
+        return
     given = headers.get(_CONTENT_TYPE, "")
     kind = given if given == "application/json" else given.partition(";")[0].strip().lower()
     if kind != "application/json" or headers.get(hdrs.CONTENT_ENCODING, "identity") != "identity":

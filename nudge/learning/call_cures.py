@@ -32,6 +32,7 @@ from nudge.learning.told_span import command_cure, cure_of, subject_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from nudge.learning.attempt import Attempt
+    from nudge.learning.command import SimpleCommand
     from nudge.learning.outcome import Call
 
 
@@ -127,30 +128,43 @@ def _new_wrapper(failed: Call, worked: Call) -> tuple[str, ...]:
 
 def find_directory(attempt: Attempt) -> Cure | None:
     """The same command in another directory of the repository."""
-    worked, success = attempt.worked, attempt.success
-    failed, outcome = attempt.call, attempt.outcome
+    worked, failed, outcome = attempt.worked, attempt.call, attempt.outcome
     if outcome.root is None or not attempt.is_same_program:
         return None
     is_possible = attempt.failure.family in ("directory", "script", "path", "module", "tool", "")
     if not is_possible and not is_same_call(failed, worked):
         return None
-    here = posixpath.normpath(posixpath.join(outcome.place or ".", failed.directory))
-    there = posixpath.normpath(posixpath.join(success.place or ".", _below(worked.directory, outcome.root)))
-    alone = (step for step in reversed(attempt.steps) if len(step.outcome.calls) == 1)
-    moved = next((step for step in alone if step.call.tool == "cd"), None)
-    if there == here and moved is not None and not worked.directory and moved.call.command.arguments:
-        # the client reports the directory of the session, not that of its shell
-        there = posixpath.normpath(posixpath.join(here, _below(moved.call.command.arguments[0], outcome.root)))
-    if there == here or there.startswith(("/", "..", "~")) or _is_misspelled(here, there):
+    moved = _change_of_directory(attempt)
+    there = _directory_there(attempt, outcome.root, moved)
+    if there is None:
         return None
     subject = subject_of(failed)
     if worked.directory:
         cure = command_cure(attempt, DIRECTORY, subject, worked.head_length, (there,), from_start=True)
         return replace(cure, directory=there)
-    if moved is None or not moved.call.command.arguments:
+    if moved is None:
         return None
-    command = moved.call.command
-    return replace(cure_of(attempt, DIRECTORY, subject, command.text, (there,), commands=(command,)), directory=there)
+    return replace(cure_of(attempt, DIRECTORY, subject, moved.text, (there,), commands=(moved,)), directory=there)
+
+
+def _change_of_directory(attempt: Attempt) -> SimpleCommand | None:
+    """The last `cd` between failure and success, if it names a directory."""
+    alone = (step.call.command for step in reversed(attempt.steps) if len(step.outcome.calls) == 1)
+    moved = next((command for command in alone if command.tool == "cd"), None)
+    return moved if moved is not None and moved.arguments else None
+
+
+def _directory_there(attempt: Attempt, root: str, moved: SimpleCommand | None) -> str | None:
+    """Where the call worked, from the top of the clone; None where it failed there,
+    too, where a directory was mistyped, and outside of the clone."""
+    worked = attempt.worked
+    here = posixpath.normpath(posixpath.join(attempt.outcome.place or ".", attempt.call.directory))
+    there = posixpath.normpath(posixpath.join(attempt.success.place or ".", _below(worked.directory, root)))
+    if there == here and moved is not None and not worked.directory:
+        # the client reports the directory of the session, not that of its shell
+        there = posixpath.normpath(posixpath.join(here, _below(moved.arguments[0], root)))
+    is_outside = there.startswith(("/", "..", "~"))
+    return None if there == here or is_outside or _is_misspelled(here, there) else there
 
 
 def _is_misspelled(typed: str, meant: str) -> bool:
@@ -194,13 +208,7 @@ def _exported(attempt: Attempt) -> Cure | None:
 def find_runner(attempt: Attempt) -> Cure | None:
     """Another program that does the same job: `make test` for `pytest`."""
     failed, worked = attempt.call, attempt.worked
-    if not attempt.family.takes_runner and not names_command(attempt.outcome.printed, worked.words[:2]):
-        return None
-    if failed.tool == worked.tool and (failed.subcommand == worked.subcommand or _is_option_value(worked)):
-        return None
-    is_job = same_job(attempt.job(failed), attempt.job(worked))
-    is_alike = has_same_targets(failed, worked) or is_named_alike(failed, worked)
-    if not is_job and not (is_alike and not attempt.job(worked)):
+    if not _may_run_instead(attempt):
         return None
     new = [at for at, word in enumerate(worked.command.words) if str(word) not in failed.command.words]
     kept = [at for at in new if not is_target(worked.command.words[at]) or at == 0]
@@ -210,6 +218,18 @@ def find_runner(attempt: Attempt) -> Cure | None:
     is_named = failed.subcommand != "" and failed.subcommand in worked.words[1:]
     end = max(end, worked.words.index(failed.subcommand) + 1 if is_named else 0)
     return command_cure(attempt, RUNNER, subject_of(failed), end, worked.words[:2], keeps=is_named)
+
+
+def _may_run_instead(attempt: Attempt) -> bool:
+    """Whether what worked is another program or subcommand, for the same job or for the same things."""
+    failed, worked = attempt.call, attempt.worked
+    if not attempt.family.takes_runner and not names_command(attempt.outcome.printed, worked.words[:2]):
+        return False
+    if failed.tool == worked.tool and (failed.subcommand == worked.subcommand or _is_option_value(worked)):
+        return False
+    if same_job(attempt.job(failed), attempt.job(worked)):
+        return True
+    return (has_same_targets(failed, worked) or is_named_alike(failed, worked)) and not attempt.job(worked)
 
 
 def _is_option_value(call: Call) -> bool:

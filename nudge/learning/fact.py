@@ -320,19 +320,26 @@ def _can_run(
             if not os.path.isdir(directory):
                 return False
         elif command.tool in ("source", ".") and command.arguments:
-            if not os.path.exists(os.path.join(directory, os.path.expanduser(command.arguments[0]))) and not str(
-                command.arguments[0]
-            ).startswith("~"):
+            if not _has_sourced(str(command.arguments[0]), directory):
                 return False
         elif command.words:
-            program = command.program
-            found = availability.locate_program(program, directory, *([which] if which is not None else []))
-            is_elsewhere = program.startswith(("/", "~"))  # it may be in a container
-            if found is None and program != failing and (which is None or ("/" in program and not is_elsewhere)):
+            if command.program != failing and not _has_program(command.program, directory, which):
                 return False
             if has_script and command.is_anonymous and _lacks_script(command, directory):
                 return False
     return True
+
+
+def _has_sourced(path: str, directory: str) -> bool:
+    return path.startswith("~") or os.path.exists(os.path.join(directory, os.path.expanduser(path)))
+
+
+def _has_program(program: str, directory: str, which: Callable[[str], str | None] | None) -> bool:
+    """Whether a program exists. With a `which` that knows another place, a bare name and a path of that place may."""
+    if availability.locate_program(program, directory, *([which] if which is not None else [])) is not None:
+        return True
+    is_elsewhere = program.startswith(("/", "~"))  # it may be in a container
+    return which is not None and ("/" not in program or is_elsewhere)
 
 
 def _lacks_script(command: SimpleCommand, directory: str) -> bool:

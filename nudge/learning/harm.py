@@ -120,14 +120,17 @@ def _is_harmful_itself(command: SimpleCommand, root: str | None) -> bool:
         return True
     if _runs_other_text(command, words, root) or _HARMFUL.search(command.text):
         return True
-    if any(word in _HARMFUL_WORDS for word in words) or not all(map(is_harmless_variable, command.variables)):
+    if any(word in _HARMFUL_WORDS for word in words) or _sets_harmful_variable(command, words):
         return True
     if command.tool == "git" and _is_harmful_git(words):
         return True
-    if command.tool == "export" and any("=" in word and not is_harmless_variable(word) for word in words[1:]):
-        return True
     is_setting = "config" in _verbs(command) and "set" in words and command.tool not in ("kubectl", "gcloud")
     return is_setting or _deletes(command)
+
+
+def _sets_harmful_variable(command: SimpleCommand, words: Sequence[str]) -> bool:
+    exported = [word for word in words[1:] if "=" in word] if command.tool == "export" else []
+    return not all(map(is_harmless_variable, (*command.variables, *exported)))
 
 
 def is_harmful_text(text: str) -> bool:

@@ -272,13 +272,16 @@ def step_of(command: SimpleCommand) -> str:
     kinds = [_STEP_WORDS[part] for word in words[1:] for part in (word, *_parts(word)) if part in _STEP_WORDS]
     if words and words[0] == "git":
         return next((kind for kind in kinds if kind == FETCH), SELECT if SELECT in kinds else "")
-    if kinds and words[0] not in (
-        "cd",
-        "export",
-        *_STEP_PROGRAMS.keys() & {"cp", "ln", "mkdir", "touch", "chmod", "mv"},
-    ):
+    if kinds and words[0] not in _PLACES_AND_FILES:
         return kinds[0]
-    name = words[0] if words else ""
+    return _step_of_program(words[0] if words else "")
+
+
+_PLACES_AND_FILES = ("cd", "export", *_STEP_PROGRAMS.keys() & {"cp", "ln", "mkdir", "touch", "chmod", "mv"})
+"""Programs whose arguments say nothing of what they do."""
+
+
+def _step_of_program(name: str) -> str:
     if _SERVER.fullmatch(name):
         return START
     return _STEP_PROGRAMS.get(name) or next((_STEP_WORDS[part] for part in _parts(name) if part in _STEP_WORDS), "")
@@ -408,14 +411,11 @@ def _naming_words(command: SimpleCommand) -> list[str]:
     words = [word for word in typed if word]
     if not words:
         return []
-    name = posixpath.basename(words[0])
-    rest = words[1:]
+    name, rest = posixpath.basename(words[0]), words[1:]
     if command.is_python_module:
-        return [
-            command.tool,
-            *(word for word in command.arguments if not word.startswith("-") and not is_target(word)),
-        ][:4]
-    if name in SHELLS or name.startswith("python") or name in ("node", "ruby", "perl", "php", "deno"):
+        named = (word for word in command.arguments if not word.startswith("-") and not is_target(word))
+        return [command.tool, *named][:4]
+    if _runs_script(name):
         script = rest[0] if rest else ""
         return [posixpath.splitext(posixpath.basename(script))[0] or name, *rest[1:3]]
     if rest and is_file_name(posixpath.basename(rest[0])) and name not in _TAKES_FILES:
@@ -424,6 +424,11 @@ def _naming_words(command: SimpleCommand) -> list[str]:
         name = posixpath.splitext(name)[0]
     most = 4 if name in TARGET_RUNNERS or name in ("docker", "git", "gcloud", "az") else 3
     return [name, *(word for word in rest[: most + 1] if not is_target(word) or name in NODE_PACKAGE_MANAGERS)][:most]
+
+
+def _runs_script(program: str) -> bool:
+    """Whether what a program does is in the script that it is given."""
+    return program in SHELLS or program.startswith("python") or program in ("node", "ruby", "perl", "php", "deno")
 
 
 def _parts(word: str) -> Iterator[str]:

@@ -195,22 +195,22 @@ def _calls(commands: list[SimpleCommand]) -> Iterator[Call]:
     directory, start = "", -1
     exports: tuple[Word, ...] = ()
     for index, command in enumerate(commands):
-        if not command.words:
-            continue
-        if command.tool in ("cd", "pushd"):
-            if len(command.arguments) == 1 and not command.arguments[0].is_expanded:
+        if command.words and command.tool in ("cd", "pushd"):
+            if _names_directory(command):
                 directory = posixpath.normpath(posixpath.join(directory, command.arguments[0]))
                 start = command.start if start < 0 else start
             yield Call(command, index, start=command.start)
-        elif command.tool == "export" and all("=" in word for word in command.arguments):
+        elif command.words and command.tool == "export" and all("=" in word for word in command.arguments):
             exports = (*exports, *command.arguments)
             start = command.start if start < 0 else start
-        elif command.program in IDLE or is_filter(command, commands, index):
-            continue
-        else:
+        elif command.words and command.program not in IDLE and not is_filter(command, commands, index):
             place = "" if directory == "." else directory
             begin = start if start >= 0 and (place or exports) else command.start
             yield Call(command, index, place, exports, begin)
+
+
+def _names_directory(command: SimpleCommand) -> bool:
+    return len(command.arguments) == 1 and not command.arguments[0].is_expanded
 
 
 def is_filter(command: SimpleCommand, commands: list[SimpleCommand], index: int) -> bool:

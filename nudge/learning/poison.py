@@ -49,9 +49,12 @@ def sessions_needed(
         return NEVER
     if printed and _asks_for_it(commands, text, root, printed, known):
         return NEVER
-    before = set(fetched_by(failed)) if failed is not None else set()
-    fetched = {name for command in commands for name in fetched_by(command)} - before
-    return _TWO if any(not is_named(name, root) for name in fetched) else _ONE
+    before = frozenset(fetched_by(failed)) if failed is not None else frozenset()
+    return _ONE if all(is_named(name, root) for name in _fetched_by_any(commands) - before) else _TWO
+
+
+def _fetched_by_any(commands: Sequence[SimpleCommand]) -> frozenset[str]:
+    return frozenset(name for command in commands for name in fetched_by(command))
 
 
 def _asks_for_it(

@@ -16,6 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from nudge.learning.cure import Cure
     from nudge.learning.failures import Failure
     from nudge.learning.index import FactIndex
     from nudge.learning.outcome import Call, Outcome
@@ -27,14 +28,7 @@ def refuted_facts(index: FactIndex, trail: Trail, outcome: Outcome) -> list[Fact
     """Return the facts of a project that an outcome of a session refutes."""
     failure = outcome.failure
     if outcome.succeeded:
-        met = [entry.failure for entry in trail.open if not _is_mere_repetition(entry, outcome)]  # another thing helped
-        refuted = [
-            fact
-            for fact in index.of_tools(outcome.calls)
-            if _works_again(fact, outcome, trail)
-            and not any(likeness(fact.cure.failure, one) >= _SAME_ERROR for one in met)
-        ]
-        return [*refuted, *filter(None, map(index.facts.get, _misspelled(trail.open, outcome)))]
+        return _refuted_by_success(index, trail, outcome)
     if failure is None or failure.nature == CHANCE:
         return []
     facts = index.of_tools(outcome.calls)
@@ -46,6 +40,14 @@ def refuted_facts(index: FactIndex, trail: Trail, outcome: Outcome) -> list[Fact
         helpers = index.of_tools(steps.values())
         refuted += [fact for fact in helpers if fact.cure.kind == STEP and fact.cure.added in steps]
     return refuted
+
+
+def _refuted_by_success(index: FactIndex, trail: Trail, outcome: Outcome) -> list[Fact]:
+    """Those about what works again, unless another thing helped now; and those about a name that was a slip."""
+    met = [entry.failure for entry in trail.open if not _is_mere_repetition(entry, outcome)]
+    working = (fact for fact in index.of_tools(outcome.calls) if _works_again(fact, outcome, trail))
+    refuted = [fact for fact in working if not any(likeness(fact.cure.failure, one) >= _SAME_ERROR for one in met)]
+    return [*refuted, *filter(None, map(index.facts.get, _misspelled(trail.open, outcome)))]
 
 
 def _is_mere_repetition(entry: OpenFailure, outcome: Outcome) -> bool:
@@ -98,19 +100,20 @@ def _fails_itself(fact: Fact, outcome: Outcome, failure: Failure) -> bool:
     cure = fact.cure
     if not cure.answer or outcome.place != cure.place or failure.nature != SURROUNDINGS:
         return False
-    for call in about(outcome, failure):
-        is_alike = likeness(cure.failure, failure) >= _SAME_ERROR
-        if cure.kind == VARIABLE and is_alike and call.tool == cure.tool:
-            if set(cure.added) <= {f"{name}={value}" for name, value in call.variables.items()}:
-                return True
-        elif cure.kind == FLAG and is_alike and call.tool == cure.tool:
-            if set(cure.added) <= set(call.words):
-                return True
-        elif cure.kind in (*INVOCATIONS, STEP) and cure.answer:
-            is_broken = family_of(failure.family).is_breaking or is_alike
-            if is_broken and (words := fact.answer_words) and call.words[: len(words)] == words:
-                return True
-    return False
+    is_alike = likeness(cure.failure, failure) >= _SAME_ERROR
+    is_broken = is_alike or family_of(failure.family).is_breaking
+    if cure.kind in (VARIABLE, FLAG):
+        return is_alike and any(_has_added(cure, call) for call in about(outcome, failure))
+    if cure.kind not in (*INVOCATIONS, STEP) or not is_broken:
+        return False
+    words = fact.answer_words
+    return bool(words) and any(call.words[: len(words)] == words for call in about(outcome, failure))
+
+
+def _has_added(cure: Cure, call: Call) -> bool:
+    """Whether a call of the same program has the variables or the options that the cure adds."""
+    has = {f"{name}={value}" for name, value in call.variables.items()} if cure.kind == VARIABLE else set(call.words)
+    return call.tool == cure.tool and set(cure.added) <= has
 
 
 def _did_not_help(fact: Fact, entry: OpenFailure, outcome: Outcome) -> bool:

@@ -174,23 +174,35 @@ def words_in(
     How the index folds other letters than those of ASCII is its own, and the parts of a name (`a_b`) are a phrase."""
     words_by_note: dict[int, list[str]] = {note_id: [] for note_id in ids}
     if texts is not None and all(word.isascii() and "_" not in word for word in words.words):
-        readable = {note_id for note_id in ids if len(texts[note_id]) <= _MOST_READ and texts[note_id].isascii()}
-        for note_id in readable:
-            words_by_note[note_id] = [word for word in words.words if has_word(texts[note_id], word)]
-        ids = [note_id for note_id in ids if note_id not in readable]
-    if not ids:
-        return words_by_note
-    prefix = f"{column} : " if column else ""
+        words_by_note |= _words_read(words, {note_id: texts[note_id] for note_id in ids})
+        ids = [note_id for note_id in ids if not _is_readable(texts[note_id])]
+    if ids:
+        for number, note_id in _looked_up(connection, words, ids, f"{column} : " if column else ""):
+            words_by_note[note_id].append(words.words[number])
+    return words_by_note
+
+
+def _is_readable(text: str) -> bool:
+    return len(text) <= _MOST_READ and text.isascii()
+
+
+def _words_read(words: Words, texts: Mapping[int, str]) -> dict[int, list[str]]:
+    return {
+        note_id: [word for word in words.words if has_word(text, word)]
+        for note_id, text in texts.items()
+        if _is_readable(text)
+    }
+
+
+def _looked_up(connection: SqlConnection, words: Words, ids: Collection[int], prefix: str) -> Iterable[tuple[int, int]]:
+    """Return pairs of the number of a word and a note that has it."""
     # The plus keeps FTS5 from a search for each id, which takes as long as a look at hundreds of matches.
     having = f"SELECT rowid {_MATCHING} AND rowid BETWEEN ? AND ? AND +rowid IN (SELECT value FROM json_each(?))"
     among = (min(ids), max(ids), json.dumps(list(ids)))
-    rows = connection.execute(
+    return connection.execute(
         " UNION ALL ".join(f"SELECT {number}, * FROM ({having})" for number in range(len(words.words))),
         [value for term in words.terms() for value in (prefix + term, *among)],
     )
-    for number, note_id in rows:
-        words_by_note[note_id].append(words.words[number])
-    return words_by_note
 
 
 def count_segments(connection: SqlConnection) -> int:

@@ -216,13 +216,17 @@ class Merge:
         names = (CREATED, UPDATED, UNCHANGED, EXPIRED, FORGOTTEN, CONFLICT, REFUSED, "links")
         return {name: self.counts[name] for name in names}
 
-    def _put(self, one: IncomingNote) -> tuple[int | None, str]:
+    def _left_out(self, one: IncomingNote) -> str | None:
+        """Why a note is not imported at all; None when it is."""
         if one.is_expired(self.now):
-            return None, EXPIRED
+            return EXPIRED
         if self.is_refused is not None and self.is_refused(one):
-            return None, REFUSED
-        if not self.revived and one.uid and self._was_forgotten(one.uid):
-            return None, FORGOTTEN
+            return REFUSED
+        return FORGOTTEN if not self.revived and one.uid and self._was_forgotten(one.uid) else None
+
+    def _put(self, one: IncomingNote) -> tuple[int | None, str]:
+        if (left_out := self._left_out(one)) is not None:
+            return None, left_out
         same = store.find_by_uid(self.connection, one.uid, self.now) if one.uid else None
         same_title = store.find_same_title(self.connection, one.draft, self.now)
         held = same or same_title
@@ -231,12 +235,8 @@ class Merge:
         if held.damage is not None and (same_title is None or same_title.id == held.id):
             store.delete(self.connection, held.id, self.now)
             return self._insert(one), UPDATED
-        if one.updated_at is not None and one.updated_at <= held.updated_at:
-            return held.id, self._keep_text(held, one.draft)
-        if held.draft.kind == ATTEMPT and held.draft.metadata.get("outcome") and not one.draft.metadata.get("outcome"):
-            return held.id, self._keep_text(held, one.draft)  # what is resolved stays resolved
         draft = replace(one.draft, **_higher(one.draft, held.draft))
-        if _same(draft, held.draft):
+        if _is_newer(held, one) or _same(draft, held.draft):
             return held.id, self._keep_text(held, one.draft)
         if same_title is not None and same_title.id != held.id:
             return held.id, CONFLICT
@@ -288,6 +288,14 @@ def _higher(one: Draft, other: Draft) -> dict[str, Any]:
         "tier": max(one.tier, other.tier, key=TIERS.index),
         "priority": max(one.priority, other.priority),
     }
+
+
+def _is_newer(held: Note, one: IncomingNote) -> bool:
+    """Whether the stored note stays: it was changed later, or is resolved and the other is not."""
+    if one.updated_at is not None and one.updated_at <= held.updated_at:
+        return True
+    is_resolved = held.draft.kind == ATTEMPT and held.draft.metadata.get("outcome")
+    return bool(is_resolved and not one.draft.metadata.get("outcome"))
 
 
 def _same(one: Draft, other: Draft) -> bool:
