@@ -95,6 +95,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
 
 
+def _parsed(text: str | None, parse: Callable[[str], Any] | None) -> Any:
+    """Return the value of an option; None when it has none, or one that click must judge."""
+    try:
+        return text if parse is None or text is None else parse(text)
+    except ValueError:
+        return None
+
+
 def parse_plain(words: Sequence[str]) -> dict[str, Any] | None:
     """Return the values of a plain line by their names; None for a line that click must see."""
     grammar = _PLAIN.get(words[0]) if words else None
@@ -108,13 +116,9 @@ def parse_plain(words: Sequence[str]) -> dict[str, Any] | None:
             values[grammar.flags[word]] = True
         elif word in grammar.options:
             name, parse = grammar.options[word]
-            value = next(rest, None)
-            if value is None or name in values:
+            if name in values or (value := _parsed(next(rest, None), parse)) is None:
                 return None
-            try:
-                values[name] = value if parse is None else parse(value)
-            except ValueError:
-                return None
+            values[name] = value
         elif word.startswith("-"):
             return None
         else:

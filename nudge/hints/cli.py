@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ import click
 
 from nudge.cli import completion, output, params, plain
 from nudge.cli.app import verb
-from nudge.cli.output import EXIT_OK, EXIT_REFUSED, Styler, Usage
+from nudge.cli.output import EXIT_OK, EXIT_REFUSED, Usage
 from nudge.cli.params import LIST, NUMBER, PAIR, SYSTEMS, WHOLE, list_option, option
 from nudge.cli.plain import Invocation
 from nudge.cli.prompts import ask, can_ask, yes_option
@@ -19,7 +19,7 @@ from nudge.cli.verbs import HINTS
 from nudge.core import context, limits
 from nudge.core.errors import Invalid, NotFound
 from nudge.core.text import escape
-from nudge.repofile import SAYS
+from nudge.hints.render import component_lines, hint_lines, hit_lines, not_set_lines, scan_lines
 
 if TYPE_CHECKING:
     from nudge.manifests import Command
@@ -136,8 +136,8 @@ def _list_component(
     if not (result.get("hints") or result.get("learned") or result.get("repo_file")):
         raise _unknown_component(component, result.get("note"))
     console = invocation.console
-    lines = _hint_lines(console.styler, result["hints"])
-    console.result(result, chain(lines, _not_set_lines(console.styler, result)))
+    lines = hint_lines(console.styler, result["hints"])
+    console.result(result, chain(lines, not_set_lines(console.styler, result)))
     return EXIT_OK
 
 
@@ -221,21 +221,6 @@ def query(
     return EXIT_OK
 
 
-def hit_lines(styler: Styler, hits: list[dict[str, Any]]) -> Iterator[str]:
-    names = [output.hint_name(hit["component"], hit["key"]) for hit in hits]
-    width = output.widest(names)
-    for name, hit in zip(names, hits, strict=True):
-        value = styler.clip(output.value_text(hit["hint"]), width + 8)
-        yield f"{hit['score']:.2f}  {styler.paint('bold', output.pad(name, width))}  {value}"
-        if reason := output.reason_text(hit["hint"]):
-            yield f"      {styler.clip(reason, 6)}"
-        if evidence := output.evidence_text(hit["hint"]):
-            yield f"      {styler.clip(evidence, 6)}"
-        reasons = hit["match_explain"]["reasons"]
-        if reasons:
-            yield styler.paint("dim", "      " + styler.clip(escape("; ".join(reasons)), 6))
-
-
 # ls
 
 
@@ -261,34 +246,39 @@ def ls(invocation: Invocation, component: str | None, env: tuple[tuple[str, str]
     """Without COMPONENT, prints each component and the number of its hints; with it, the hints of the component.
     ● marks what applies here, ○ what does not, with the reason."""
     console, client = invocation.console, invocation.client(env)
+    here = plain.context_params(**where)
     if component is None:
         # With --json the answer is what a call without a context gets through every other interface.
-        marks, here = not console.as_json or any(where.values()), plain.context_params(**where)
-        result = client.call("nudge.list_components", {"context": here} if marks else {}, context=here)
-        lines = _component_lines(console.styler, result["components"])
-        console.result(result, chain(lines, _not_set_lines(console.styler, result)))
-        if not (result["components"] or result.get("learned") or result.get("repo_file") or console.as_json):
-            console.note("no hints yet; set one with: nudge set COMPONENT KEY VALUE, or run: nudge scan")
+        fields = {"context": here} if not console.as_json or any(where.values()) else {}
+        result = client.call("nudge.list_components", fields, context=here)
+        is_empty = not (result["components"] or result.get("learned") or result.get("repo_file"))
+        lines = component_lines(console.styler, result["components"])
     else:
-        fields = {"component": component, "context": plain.context_params(**where)}
-        result = _fetch_component(client.call, fields)
-        parent, key = plain.split_name(component)
-        if key is not None and not result["hints"]:
-            result = _fetch_component(client.call, {**fields, "component": parent})
-            result["hints"] = [entry for entry in result["hints"] if entry["key"] == key]
-            for name in ("learned", "repo_file"):
-                result[name] = [entry for entry in result.get(name, ()) if entry["key"] == key]
-        learned, written = result.get("learned", ()), result.get("repo_file", ())
-        is_unknown = (
-            not learned and not written and (not result["components"] or (key is not None and not result["hints"]))
-        )
-        if is_unknown and not console.as_json:  # with --json, an empty list as through every other interface
-            raise _unknown_component(component, result.get("note"))
-        lines = _hint_lines(console.styler, result["hints"])
-        console.result(result, chain(lines, _not_set_lines(console.styler, result)))
+        result = _fetch_named(client.call, component, here, is_needed=not console.as_json)
+        is_empty, lines = False, hint_lines(console.styler, result["hints"])
+    console.result(result, chain(lines, not_set_lines(console.styler, result)))
+    if is_empty and not console.as_json:
+        console.note("no hints yet; set one with: nudge set COMPONENT KEY VALUE, or run: nudge scan")
     if (note := result.get("note")) and not console.as_json:
         console.note(escape(note))
     return EXIT_OK
+
+
+def _fetch_named(call: Callable[..., Any], component: str, here: dict[str, Any], *, is_needed: bool) -> dict[str, Any]:
+    """Return the hints of a component, or the one that `COMPONENT/KEY` names; raise where one `is_needed` and there is
+    none."""
+    fields = {"component": component, "context": here}
+    result = _fetch_component(call, fields)
+    parent, key = plain.split_name(component)
+    if key is not None and not result["hints"]:
+        result = _fetch_component(call, {**fields, "component": parent})
+        result["hints"] = [entry for entry in result["hints"] if entry["key"] == key]
+        for name in ("learned", "repo_file"):
+            result[name] = [entry for entry in result.get(name, ()) if entry["key"] == key]
+    is_unknown = not result["components"] or (key is not None and not result["hints"])
+    if is_needed and is_unknown and not (result.get("learned") or result.get("repo_file")):
+        raise _unknown_component(component, result.get("note"))
+    return result
 
 
 def _unknown_component(component: str, note: str | None = None) -> NotFound:
@@ -304,45 +294,6 @@ def _fetch_component(call: Callable[[str, dict[str, Any]], Any], fields: dict[st
         page = call("nudge.list_components", {**fields, "offset": len(result["hints"])})
         result = {**result, **page, "hints": [*result["hints"], *page["hints"]]}
     return result
-
-
-def _component_lines(styler: Styler, components: list[dict[str, Any]]) -> Iterator[str]:
-    width = output.widest(escape(component["name"]) for component in components)
-    for component in components:
-        name, total = output.pad(escape(component["name"]), width), output.count(component["hint_count"], "hint")
-        here = component.get("eligible_count", component["hint_count"])
-        if not here:
-            yield f"{styler.paint('dim', styler.symbol('○'))} {styler.paint('dim', f'{name}  {total}')}, none for here"
-        else:
-            some = "" if here == component["hint_count"] else f", {here} for here"
-            yield f"{styler.paint('green', styler.symbol('●'))} {styler.paint('bold', name)}  {total}{some}"
-
-
-def _hint_lines(styler: Styler, entries: list[dict[str, Any]]) -> Iterator[str]:
-    width = output.widest(escape(entry["key"]) for entry in entries)
-    for entry in entries:
-        key = output.pad(escape(entry["key"]), width)
-        value = styler.clip(output.value_text(entry["hint"]), width + 4)
-        scope = output.evidence_text(entry["hint"]) or output.scope_text(output.hint_scope(entry["hint"]))
-        if entry["eligible"]:
-            yield f"{styler.paint('green', styler.symbol('●'))} {styler.paint('bold', key)}  {value}"
-        else:
-            yield f"{styler.paint('dim', styler.symbol('○'))} {styler.paint('dim', f'{key}  {value}')}"
-            scope += f" (not here: {escape('; '.join(entry['reasons']))})"
-        if reason := output.reason_text(entry["hint"]):
-            yield f"  {' ' * width}  {styler.clip(reason, width + 4)}"
-        yield styler.paint("dim", f"  {' ' * width}  {styler.clip(scope, width + 4)}")
-
-
-def _not_set_lines(styler: Styler, result: dict[str, Any]) -> Iterator[str]:
-    """Yield the trusted hints of the repo's file, and what was learned for jobs without a hint, each under a line that
-    says what it is."""
-    for name, title in (("repo_file", f"{SAYS}:"), ("learned", "facts, where no hint is set:")):
-        entries = result.get(name) or ()
-        if entries:
-            yield styler.paint("bold", title)
-        named = [{**entry, "key": f"{entry['component']}/{entry['key']}"} for entry in entries]
-        yield from (f"  {line}" for line in _hint_lines(styler, named))
 
 
 # delete
@@ -423,8 +374,6 @@ def _scopes_text(variants: list[dict[str, Any]]) -> str:
 
 # scan
 
-_OUTCOMES = (("added", "+", "green"), ("updated", "~", "yellow"), ("removed", "-", "red"), ("kept", "=", "dim"))
-
 
 @verb(
     "scan",
@@ -467,7 +416,7 @@ def scan(invocation: Invocation, directory: str, dry_run: bool) -> int:
         fields["unread"] = scanned.unread
     result = invocation.client().call("nudge.scan", fields)
     console = invocation.console
-    console.result(result, _scan_lines(console.styler, result, dry_run=dry_run))
+    console.result(result, scan_lines(console.styler, result, dry_run=dry_run))
     refused = [f"{entry['component']}/{entry['key']}: {entry['reason']}" for entry in result.get("skipped", ())]
     for problem in [*scanned.problems, *refused]:
         console.note(f"skipped: {escape(problem)}")
@@ -484,19 +433,3 @@ def _scan_entry(command: Command, root: str) -> dict[str, Any]:
     files = freshness.digest_files(root, [command.file])
     entry = {"component": command.component, "key": command.key, "value": value, "reason": reason, "files": files}
     return {**entry, "reason": f"{reason}, a guess", "guess": True} if command.is_guess else entry
-
-
-def _scan_lines(styler: Styler, result: dict[str, Any], *, dry_run: bool) -> Iterator[str]:
-    rows = [(mark, style, entry) for outcome, mark, style in _OUTCOMES for entry in result[outcome]]
-    names = [output.hint_name(entry["component"], entry["key"]) for _, _, entry in rows]
-    width = output.widest(names)
-    for name, (mark, style, entry) in zip(names, rows, strict=True):
-        reason = escape(entry.get("reason") or "")
-        value = styler.clip(escape(output.bare_value(entry["value"])), width + len(reason) + 6)
-        yield f"{styler.paint(style, mark)} {output.pad(name, width)}  {value}  {styler.paint('dim', reason)}".rstrip()
-    counts = {outcome: len(result[outcome]) for outcome, _, _ in _OUTCOMES} | {"unchanged": result["unchanged"]}
-    summary = ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count) or "nothing found"
-    if dry_run:
-        yield f"nothing was set (--dry-run); it would be: {summary}"
-    else:
-        yield styler.done(summary + (" (kept: set by a person or an agent, or learned)" if result["kept"] else ""))

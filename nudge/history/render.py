@@ -47,6 +47,15 @@ def is_of_project(observation: Observation, project: str | None) -> bool:
     return project is None or (name is not None and (is_project(project, name) or is_project(name, project)))
 
 
+def _first_cells(row: Observation, clock: str | None, *, show_project: bool) -> tuple[str, str, str, str]:
+    return (
+        f"#{row['id'] if 'id' in row else row['observation_id']}",
+        local_time(row["timestamp"], clock) if clock else time_ago(row["timestamp"]),
+        escape(str(row["obs_type"])),
+        f"{escape(str(row.get('project') or '-'))}  " if show_project else "",
+    )
+
+
 def observation_table(
     styler: Styler,
     observations: Sequence[Observation],
@@ -59,17 +68,8 @@ def observation_table(
     """`#42  2h ago  command_error  cargo test`; with `clock`, the time of day instead of the age.
 
     `show_projects` names the project of each row, unless all rows are of `project`."""
-    names = [escape(str(row.get("project") or "-")) for row in observations]
     show_projects = show_projects and (project is None or not all(is_of_project(row, project) for row in observations))
-    cells = [
-        (
-            f"#{row['id'] if 'id' in row else row['observation_id']}",
-            local_time(row["timestamp"], clock) if clock else time_ago(row["timestamp"]),
-            escape(str(row["obs_type"])),
-            f"{name}  " if show_projects else "",
-        )
-        for row, name in zip(observations, names, strict=True)
-    ]
+    cells = [_first_cells(row, clock, show_project=show_projects) for row in observations]
     widths = [output.widest(column) for column in zip(*cells, strict=True)]
     here = resolve() if any(row.get("branch") or row.get("clone") for row in observations) else NO_CONTEXT
     for row, (number, when, obs_type, name) in zip(observations, cells, strict=True):

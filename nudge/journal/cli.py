@@ -307,16 +307,7 @@ def _full_lines(
         yield f"  {styler.paint('dim', age_text(iteration['at']) + ':')} {escape(_iteration_text(iteration))}"
 
 
-def _facts(
-    styler: Styler, note: Mapping[str, Any], metadata: Mapping[str, Any], command: str | None
-) -> Iterator[tuple[str, str]]:
-    status = metadata.get("outcome", "open")
-    tier = metadata.get("confidence_tier")
-    yield "status", _status(styler, escape(status)) + (f" ({escape(tier)})" if tier else "")
-    for name in ("hypothesis", "action", "prediction"):
-        yield name, escape(str(metadata.get(name) or "")) or styler.paint("dim", "not given")
-    if (confidence := metadata.get("confidence")) is not None:
-        yield "confidence", _percent(confidence)
+def _outcome_facts(metadata: Mapping[str, Any], command: str | None) -> Iterator[tuple[str, str]]:
     if (observed := metadata.get("observed")) is not None:
         number = f"#{observed.get('observation')}"
         subject = f"{number} {' '.join(command.split())}" if command else number
@@ -327,6 +318,19 @@ def _facts(
     parts = [cause.get("category"), cause.get("description")]
     yield "root cause", escape(": ".join(str(part) for part in parts if part and part != _NO_CATEGORY))
     yield "lesson", escape("; ".join(str(text) for text in (metadata.get("lesson") or {}).values()))
+
+
+def _facts(
+    styler: Styler, note: Mapping[str, Any], metadata: Mapping[str, Any], command: str | None
+) -> Iterator[tuple[str, str]]:
+    status = metadata.get("outcome", "open")
+    tier = metadata.get("confidence_tier")
+    yield "status", _status(styler, escape(status)) + (f" ({escape(tier)})" if tier else "")
+    for name in ("hypothesis", "action", "prediction"):
+        yield name, escape(str(metadata.get(name) or "")) or styler.paint("dim", "not given")
+    if (confidence := metadata.get("confidence")) is not None:
+        yield "confidence", _percent(confidence)
+    yield from _outcome_facts(metadata, command)
     yield "domain", escape(", ".join(str(metadata[part]) for part in ("domain", "strategy") if part in metadata))
     yield "repo", escape(note["namespace"])
     yield "session", escape(str(metadata.get("session_id") or ""))

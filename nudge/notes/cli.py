@@ -29,7 +29,7 @@ from nudge.cli.verbs import NOTES
 from nudge.core import limits
 from nudge.core.text import escape
 from nudge.core.words import content_words
-from nudge.hints import cli as hints
+from nudge.hints.render import hit_lines
 from nudge.notes import render
 from nudge.notes.fields import TIERS
 
@@ -103,7 +103,7 @@ def recall(invocation: Invocation, words: tuple[str, ...], no_touch: bool, limit
     if console.as_json:
         return EXIT_OK
     if hits:
-        console.show([console.styler.paint("bold", "hints"), *hints.hit_lines(console.styler, hits)])
+        console.show([console.styler.paint("bold", "hints"), *hit_lines(console.styler, hits)])
     if result["memories"]:
         heading = [console.styler.paint("bold", "notes")] if hits else []
         console.show([*heading, *render.note_list(console, result["memories"])])

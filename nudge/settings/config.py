@@ -306,6 +306,18 @@ class Sources:
         """The id of the session whose settings are stored; None when none are, or they cannot be read."""
         return None if self.stored is None or self.stored.session == _DAMAGED else self.stored.session
 
+    def _values(self, texts: Mapping[str, str], file: Mapping[str, Any]) -> dict[str, Any]:
+        """The values of the settings that are given, each from the first place that has it."""
+        values = {}
+        for setting in SETTINGS:
+            if setting.name in texts:
+                values[setting.name] = setting.parse(texts[setting.name])
+            elif setting.used_by != SERVER and setting.name in self._parsed:
+                values[setting.name] = self._parsed[setting.name]
+            elif setting.name in file:
+                values[setting.name] = _parse(setting, file[setting.name], setting.name, self._config_file)
+        return values
+
     def resolve(self, session: str | None) -> Settings:
         """Return the settings of a process in `session`, or of a server that begins one (None). Raises
         SettingInvalid."""
@@ -318,16 +330,8 @@ class Sources:
             for_new = self._for_new if session is None else {}
             texts = {**_kept(stored.values if stored else {}), **for_new, **self.overrides}
         file = _read_toml(self._config_file)
-        values = {}
-        for setting in SETTINGS:
-            if setting.name in texts:
-                values[setting.name] = setting.parse(texts[setting.name])
-            elif setting.used_by != SERVER and setting.name in self._parsed:
-                values[setting.name] = self._parsed[setting.name]
-            elif setting.name in file:
-                values[setting.name] = _parse(setting, file[setting.name], setting.name, self._config_file)
         settings = Settings(
-            values,
+            self._values(texts, file),
             sorted(file.keys() - {setting.name for setting in SETTINGS}),
             session=texts,
             warnings=self.stored.warnings if self.stored else (),
