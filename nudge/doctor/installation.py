@@ -248,7 +248,7 @@ def check_status_line(snapshot: Snapshot) -> Iterator[Finding]:
 
 
 def _hook_fix(snapshot: Snapshot, clients: Sequence[AgentClient]) -> str:
-    """Return the commands that mend the hooks of all these clients. Beside our plugin, which has hooks of its own,
+    """Return the commands that repair the hooks of all these clients. Beside our plugin, which has hooks of its own,
     `nudge connect` changes nothing: there the hooks in the settings are removed."""
     commands = []
     for client in clients:

@@ -21,8 +21,8 @@ Repair = Callable[[], str]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The result of one check. What is not OK has a fix (a command, or a sentence) or, where nothing can be mended from
-    here, a command that shows more."""
+    """The result of one check. What is not OK has a fix (a command, or a sentence) or, where nothing can be repaired
+    from here, a command that shows more."""
 
     check: str
     level: str
@@ -30,7 +30,7 @@ class Finding:
     fix: str | None = None
     repair: Repair | None = field(default=None, compare=False, repr=False)
     question: str | None = None  # to ask the user before the repair; None when it is safe without asking
-    look: str | None = None  # a command that mends nothing, and shows what to decide on
+    look: str | None = None  # a command that repairs nothing, and shows what to decide on
 
     def to_wire(self) -> dict[str, Any]:
         return {

@@ -1,4 +1,4 @@
-"""The use cases of hints: set, get, query, bump, delete, list, and the scan of a repo's manifests."""
+"""The operations of hints: set, get, query, bump, delete, list, and the scan of a repo's manifests."""
 
 from __future__ import annotations
 

@@ -126,10 +126,7 @@ def search(
     **filters: Any,
 ) -> int:
     """Prints one line for each observation: id, age, type and text. All repos are searched, unless --repo names one."""
-    if ids and full:
-        raise Usage("--ids and --full exclude each other", "leave one out")
-    if explain and (ids or full):
-        raise Usage("--explain excludes --ids and --full", "leave one out")
+    _refuse_together(ids=ids, full=full, explain=explain)
     console, client, query = invocation.console, invocation.client(), " ".join(words)
     fields = {"query": query, **project_params(project), **params.drop_none(**filters)}
     if explain:
@@ -146,11 +143,22 @@ def search(
     suffix = f"; {more}" if more else ""
     some = " with some of the words" if rows and rows[0].get("partial") else ""
     console.note(f'nudge: {output.count(len(rows), "result")}{some} for "{escape(query)}"{suffix}')
+    _note_left_out(console, client, project, is_empty=not rows)
+    return EXIT_OK
+
+
+def _note_left_out(console: Console, client: Client, project: str | None, *, is_empty: bool) -> None:
     if project is None and console.is_terminal and (note := _private_note()):
         console.note(escape(note))
-    if not rows and not console.as_json and (note := empty_note(client, project)):
+    if is_empty and not console.as_json and (note := empty_note(client, project)):
         console.note(note)
-    return EXIT_OK
+
+
+def _refuse_together(*, ids: bool, full: bool, explain: bool) -> None:
+    if ids and full:
+        raise Usage("--ids and --full exclude each other", "leave one out")
+    if explain and (ids or full):
+        raise Usage("--explain excludes --ids and --full", "leave one out")
 
 
 def _explain_search(console: Console, result: Mapping[str, Any], query: str) -> int:

@@ -123,14 +123,10 @@ class SessionRow:
         """What the session did in `hidden` projects is left out."""
         self.id, self.project, self.client, started_at, self.ended_at = row
         left_out = {row[0] for row in rows_in(connection, self.id, hidden)}
-        newest = connection.execute(
-            "SELECT timestamp, branch, clone FROM observations WHERE session_id = ?"
-            " AND id NOT IN (SELECT value FROM json_each(?)) ORDER BY timestamp DESC, id DESC LIMIT 1",
-            (self.id, json.dumps(list(left_out))),
-        ).fetchone()
-        self.last: int = newest[0] if newest else started_at
-        self.branch: str | None = newest[1] if newest else None
-        self.clone: str | None = newest[2] if newest else None
+        self.last: int
+        self.branch: str | None
+        self.clone: str | None
+        self.last, self.branch, self.clone = _newest(connection, self.id, left_out) or (started_at, None, None)
         self.intents = _latest_intents(connection, self.id)
         self._told_intents = [intent.content for intent in self.intents if says_something(intent.content)]
         changes = [change for change in _latest_changes(connection, self.id) if change.id not in left_out]
@@ -140,8 +136,7 @@ class SessionRow:
         commits = tree.read_commits()
         self._is_branch_gone = self.branch is not None and tree.has_branch(self.branch) is False
         self.commit = _last_commit(connection, self.id, left_out, commits)
-        self._committed = commits[-1].timestamp if commits else 0
-        self._latest_subject = commits[-1].subject if commits else ""
+        self._committed, self._latest_subject = (commits[-1].timestamp, commits[-1].subject) if commits else (0, "")
         foreign = _commits_of_others(connection, self) if changes else {}
         self.uncommitted = [change.content for change in changes if self._is_uncommitted(change, tree, foreign)]
         failures = (failed for failed in failing_jobs(connection, self.id) if failed.id not in left_out)
@@ -219,6 +214,15 @@ class SessionRow:
         """A path from the root of the clone."""
         root = f"{(self.clone or '').rstrip('/')}/"
         return path.removeprefix(root) if len(root) > 1 else path
+
+
+def _newest(connection: SqlConnection, session_id: str, left_out: Collection[int]) -> Any:
+    """Return time, branch and clone of the last observation of a session; None when it has none."""
+    return connection.execute(
+        "SELECT timestamp, branch, clone FROM observations WHERE session_id = ?"
+        " AND id NOT IN (SELECT value FROM json_each(?)) ORDER BY timestamp DESC, id DESC LIMIT 1",
+        (session_id, json.dumps(list(left_out))),
+    ).fetchone()
 
 
 def latest_sessions(

@@ -407,8 +407,7 @@ _NO_CALLS = frozenset(("if", "for", "while", "print", "println", "puts", "cat", 
 def _naming_words(command: SimpleCommand) -> list[str]:
     if names := called_names(command):
         return [command.tool, *names[:3]]
-    typed = (_named_in(word) for word in command.words[len(command.launcher) :])
-    words = [word for word in typed if word]
+    words = list(filter(None, map(_named_in, command.words[len(command.launcher) :])))
     if not words:
         return []
     name, rest = posixpath.basename(words[0]), words[1:]
@@ -422,7 +421,7 @@ def _naming_words(command: SimpleCommand) -> list[str]:
         return [name, *filter(None, re.split(r"[/.]", rest[0])), *rest[1:2]]
     if "/" in words[0]:
         name = posixpath.splitext(name)[0]
-    most = 4 if name in TARGET_RUNNERS or name in ("docker", "git", "gcloud", "az") else 3
+    most = 4 if name in (*TARGET_RUNNERS, "docker", "git", "gcloud", "az") else 3
     return [name, *(word for word in rest[: most + 1] if not is_target(word) or name in NODE_PACKAGE_MANAGERS)][:most]
 
 

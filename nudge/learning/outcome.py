@@ -195,18 +195,24 @@ def _calls(commands: list[SimpleCommand]) -> Iterator[Call]:
     directory, start = "", -1
     exports: tuple[Word, ...] = ()
     for index, command in enumerate(commands):
-        if command.words and command.tool in ("cd", "pushd"):
+        if not command.words:
+            continue
+        if command.tool in ("cd", "pushd"):
             if _names_directory(command):
                 directory = posixpath.normpath(posixpath.join(directory, command.arguments[0]))
                 start = command.start if start < 0 else start
             yield Call(command, index, start=command.start)
-        elif command.words and command.tool == "export" and all("=" in word for word in command.arguments):
+        elif _sets_variables(command):
             exports = (*exports, *command.arguments)
             start = command.start if start < 0 else start
-        elif command.words and command.program not in IDLE and not is_filter(command, commands, index):
+        elif command.program not in IDLE and not is_filter(command, commands, index):
             place = "" if directory == "." else directory
             begin = start if start >= 0 and (place or exports) else command.start
             yield Call(command, index, place, exports, begin)
+
+
+def _sets_variables(command: SimpleCommand) -> bool:
+    return command.tool == "export" and all("=" in word for word in command.arguments)
 
 
 def _names_directory(command: SimpleCommand) -> bool:

@@ -1,4 +1,4 @@
-"""The use cases `memory_explain` and `search_explain`: why notes, hints, facts and observations rank where they do, or
+"""The operations `memory_explain` and `search_explain`: why notes, hints, facts and observations rank where they do, or
 why they do not apply here."""
 
 from __future__ import annotations

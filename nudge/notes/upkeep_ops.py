@@ -1,4 +1,4 @@
-"""The use cases that maintain notes: forgetting, consolidating, the archive, expiry, and statistics."""
+"""The operations that maintain notes: forgetting, consolidating, the archive, expiry, and statistics."""
 
 from __future__ import annotations
 

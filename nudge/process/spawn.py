@@ -36,6 +36,18 @@ _PASSED = ("HOME", "LANG", "LOGNAME", "NUDGE_CONFIG", "NUDGE_RUNTIME_DIR", "PATH
 _PASSED_PREFIXES = ("LC_", "PYTHON", "USERPROFILE", "VIRTUAL_ENV")
 
 
+def _is_new(held_since: float | None) -> bool:
+    """Whether the holder of the lock has yet to replace the endpoint of the last one, which may say `ready`."""
+    return held_since is not None and boot_seconds() - held_since < limits.CALL_TIMEOUT
+
+
+def _replace_older(directory: str, connection: Connection) -> threading.Thread | None:
+    """Start the successor of a PRIMARY of an older version; None for another one, and where none can be started."""
+    if not endpoint.is_newer(__version__, connection.endpoint.version or ""):
+        return None
+    return start_successor(directory, connection.endpoint.generation)
+
+
 def ensure_primary(
     directory: str,
     *,
@@ -66,8 +78,7 @@ def ensure_primary(
             published = endpoint.read(directory)
             connection = _try_connect(directory, published)
             if connection is not None:
-                is_older = endpoint.is_newer(__version__, connection.endpoint.version or "")
-                successor = start_successor(directory, connection.endpoint.generation) if start and is_older else None
+                successor = _replace_older(directory, connection) if start else None
                 if successor is None or not wait_for_upgrade:
                     if starter.has_started:
                         on_started(connection.endpoint)
@@ -84,9 +95,8 @@ def ensure_primary(
                 held_since = None
             else:
                 raise Unavailable("no Nudge server is running; start one with: nudge serve --daemon")
-            # A new holder has yet to replace the endpoint of the last one, which may say `ready`.
-            is_new = held_since is not None and boot_seconds() - held_since < limits.CALL_TIMEOUT
-            _check_timeout(boot_seconds() - began, timeout, published, starting=starter.is_waiting or is_new)
+            is_starting = starter.is_waiting or _is_new(held_since)
+            _check_timeout(boot_seconds() - began, timeout, published, starting=is_starting)
             time.sleep(pause)
             pause = min(pause * 1.5, _LONGEST_PAUSE if starter.holds_lock else _WAITING_PAUSE)
     except OSError as error:  # no process, descriptor or file can be had, or the directory is gone

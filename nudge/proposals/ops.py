@@ -1,4 +1,4 @@
-"""The use cases that ask the language model: words for a query, tags for a note, whether two notes contradict."""
+"""The operations that ask the language model: words for a query, tags for a note, whether two notes contradict."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""The use cases that decide on proposals: list, accept, reject, undo. Only these change a note, and each can be undone.
-An accepted contradiction becomes a link, accepted tags become the note's, an accepted group becomes one note."""
+"""The operations that decide on proposals: list, accept, reject, undo.
+
+Only these change a note, and each can be undone. An accepted contradiction becomes a link, accepted tags become the
+note's, an accepted group becomes one note."""
 
 from __future__ import annotations
 

@@ -82,6 +82,13 @@ def _is_obvious(hint: dict[str, Any]) -> bool:
     return first in _TASK_RUNNERS and set(others) <= {"run", _job(hint), "./..."}
 
 
+def _programs_about(hint: dict[str, Any]) -> frozenset[str]:
+    """The programs for which a guess, or the obvious command of a manifest, is the answer."""
+    if hint.get("origin") == GUESSED:
+        return frozenset(command.tool for command in parse_commands(hint["value"] or ""))
+    return _JOB_WORDS.get(_job(hint), frozenset()) if _is_obvious(hint) else frozenset()
+
+
 def drop_covered(hints: Iterable[dict[str, Any]], facts: Sequence[Fact]) -> list[dict[str, Any]]:
     """Drop the hints that the facts cover: their answers, guesses about a program that they name, the obvious command
     of a manifest for a job that they are about, and what they say fails."""
@@ -91,11 +98,7 @@ def drop_covered(hints: Iterable[dict[str, Any]], facts: Sequence[Fact]) -> list
     tools = {command.tool for line in lines for command in parse_commands(line)}
 
     def is_covered(hint: dict[str, Any]) -> bool:
-        if hint.get("origin") == GUESSED:
-            about = frozenset(command.tool for command in parse_commands(hint["value"] or ""))
-        else:
-            about = _JOB_WORDS.get(_job(hint), frozenset()) if _is_obvious(hint) else frozenset()
-        return hint["value"] in answers or not tools.isdisjoint(about)
+        return hint["value"] in answers or not tools.isdisjoint(_programs_about(hint))
 
     def is_refuted(hint: dict[str, Any]) -> bool:
         says_so = "outcome" in hint and not _is_scanned(hint)

@@ -173,7 +173,7 @@ def test_every_package_is_in_the_table() -> None:
 
 
 def test_data_flows_one_way() -> None:
-    """An interface imports use cases, a use case imports domains and storage, a domain imports neither; nothing imports
+    """An interface imports operations, these import rules and storage, a rule imports neither; nothing imports
     in the other direction."""
     forbidden = {module: forbidden_imports(module, source) for module, source in modules().items()}
     assert {module: names for module, names in forbidden.items() if names} == {}

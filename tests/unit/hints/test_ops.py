@@ -1,4 +1,4 @@
-"""What the use cases of hints add to the store."""
+"""What the operations of hints add to the store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the use cases of notes add to the store: at most once, touching, budgets, who may see what, and the archive."""
+"""What the operations of notes add to the store: at most once, touching, budgets, who may see what, and the archive."""
 
 from __future__ import annotations
 
