@@ -1,4 +1,4 @@
-"""What a caller may see of private projects: of their history, facts, notes, attempts and hints.
+"""What is private: what a caller may see of private projects, of their history, facts, notes, attempts and hints.
 
 A private project is shown to callers that are in it or name it, and to nobody else. Every operation, the text of a
 start and the command line ask this module. Hooks load it: standard library only."""

@@ -1,6 +1,7 @@
-"""The session of hints, whose state is the change log: this module begins, continues and ends it.
+"""The lifetime of a hint that has no duration of its own: what all such hints live for, which files and settings call a
+session. Its state is the change log; this module begins, continues and ends it.
 
-A session lasts from the first nudge process until the grace period has passed with none, or until
+It lasts from the first nudge process until the grace period has passed with none, or until
 `nudge stop --forget`; a reboot does not end it. Hints with a duration outlive it.
 """
 

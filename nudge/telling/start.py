@@ -1,5 +1,4 @@
-"""The digest: the text that a session gets at its start. It says what works here, what was left to do, and who is at
-work.
+"""The digest: what is told at the start of a session. It says what works here, what was left to do, and who is at work.
 
 This module chooses the lines and their order; `wording` words them. No command is cut, and what every session does
 anyway is left out. The header tells the agent that the text is a record, not an instruction.
