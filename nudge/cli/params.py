@@ -396,6 +396,7 @@ def field_options(*, with_defaults: bool = True) -> Callable[[F], F]:
 
 
 _FIELD_TYPES = {
+    Form.SECONDS: WHOLE,
     Form.TAGS: LIST,
     Form.PATHS: LIST,
     Form.WHOLE: WHOLE,
@@ -409,6 +410,8 @@ def _field_option(one: Field, *, with_default: bool) -> Callable[[F], F]:
     name = f"--{one.name.replace('_', '-')}"
     help = f"{one.help} (default: {one.default})." if with_default and one.default else f"{one.help}."
     match one.form:
+        case Form.TEXT:
+            return option(name, metavar=one.metavar, help=help)
         case Form.REPO:
             return namespace_option(help)
         case Form.CHOICE:
