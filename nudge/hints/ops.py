@@ -1,10 +1,11 @@
-"""The operations of hints: set, get, query, bump, delete, list, and the scan of a repo's manifests."""
+"""The operations of hints: set, get, query, bump, delete and list."""
 
 from __future__ import annotations
 
 import asyncio
-import posixpath
-from typing import Annotated, Any
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
@@ -17,11 +18,10 @@ from nudge.core.operation import operation
 from nudge.core.text import mask
 from nudge.core.visibility import visible_hints
 from nudge.hints import freshness
-from nudge.hints.model import Hint
-from nudge.hints.reconcile import GUESS_CONFIDENCE, SCANNED_BY, is_guess
+from nudge.hints.reconcile import is_guess
 from nudge.hints.scope import default_scope
 from nudge.hints.search import HintFilter
-from nudge.learning.hints_ops import credit_fact, learned_here, not_deletable, refused_error
+from nudge.learning.hints_ops import LearnedHints, credit_fact, learned_here, not_deletable, refused_error
 from nudge.repofile.hints_ops import (
     add_hits,
     best_not_set,
@@ -32,7 +32,9 @@ from nudge.repofile.hints_ops import (
     trusted_hints,
 )
 
-_SCAN_CONFIDENCE = 0.4  # hints that a user or an agent sets count for more
+if TYPE_CHECKING:
+    from nudge.repofile.told import TrustedHints
+
 _META = (
     "{reason, tags[], priority 1-10, confidence 0-1, ttl: 'session' or ISO-8601 such as PT2H, sensitivity:"
     " normal|secret, "
@@ -119,38 +121,6 @@ class ListComponentsResult(Result):
     learned: list[dict[str, Any]] | None = None
     repo_file: list[dict[str, Any]] | None = None
     note: str | None = None
-
-
-class ScannedCommand(Params):
-    component: str
-    key: str
-    value: Annotated[Any, Field(json_schema_extra={"anyOf": [{"type": "string"}, {"type": "object"}]})]
-    reason: str
-    guess: bool = False
-    files: Annotated[
-        dict[str, str],
-        Field(
-            default_factory=dict,
-            max_length=limits.MAX_BASIS_FILES,
-            description="files it depends on: path, digest",
-        ),
-    ]
-
-
-class Scan(Params):
-    repo: str
-    commands: Annotated[list[ScannedCommand], Field(max_length=limits.MAX_SCANNED)]
-    dry_run: bool = False
-    unread: Annotated[list[str], Field(default_factory=list, max_length=limits.MAX_UNREAD_MANIFESTS)]
-
-
-class ScanResult(Result):
-    added: list[dict[str, Any]]
-    updated: list[dict[str, Any]]
-    removed: list[dict[str, Any]]
-    kept: list[dict[str, Any]]
-    unchanged: int
-    skipped: list[dict[str, Any]] | None = None
 
 
 @operation(
@@ -332,21 +302,38 @@ async def _add_not_set(app: App, params: Query, context: Context, result: dict[s
     store, now = app.lifetime.store, app.now()
     if in_file is not None:
         add_hits(in_file, result, filters, params.limit, lambda name: store.applies(now, *name, context))
-    if learned is None:
-        return
+    if learned is not None:
+        is_answered = partial(_is_answered, app, context, in_file)
+        _add_learned(learned, result, filters, params.limit, is_answered)
+
+
+def _is_answered(app: App, context: Context, in_file: TrustedHints | None, component: str, key: str) -> bool:
+    """Whether a hint that applies here, or the repo's file, has an answer under this name."""
+    if app.lifetime.store.applies(app.now(), component, key, context):
+        return True
+    return in_file is not None and in_file.answers(component, key)
+
+
+def _add_learned(
+    learned: LearnedHints,
+    result: dict[str, Any],
+    filters: HintFilter,
+    limit: int,
+    is_answered: Callable[[str, str], bool],
+) -> None:
+    """Add what was learned among the hits, in place of the guesses that it corrects."""
     hits = result["hints"]
     guesses = [hit for hit in hits if is_guess(hit["hint"]["meta"]) or is_from_file(hit)]
     corrected = [hit for hit in guesses if learned.corrects(hit["component"], hit["key"], hit)]
     hits = [hit for hit in hits if hit not in corrected]
     replaced = {(hit["component"], hit["key"]) for hit in corrected}
-    for hit in learned.search(filters, params.limit):
+    for hit in learned.search(filters, limit):
         name = (hit["component"], hit["key"])
-        is_answered = store.applies(now, *name, context) or (in_file is not None and in_file.answers(*name))
-        if name in replaced or not is_answered:
+        if name in replaced or not is_answered(*name):
             hits.append(hit)
     hits.sort(key=order)
-    result["hints"] = hits[: params.limit]
-    result.update({"more": True} if len(hits) > params.limit else {})
+    result["hints"] = hits[:limit]
+    result.update({"more": True} if len(hits) > limit else {})
     if hits:
         result.pop("why_not", None)
     elif refused := learned.search_refused(filters, limits.MAX_QUERY_WHY_NOT):
@@ -467,56 +454,3 @@ async def _not_set_rows(app: App, component: str | None, context: Context) -> di
 
 
 # Scan: the commands in a repo's manifests become hints, and are updated and removed with them
-
-
-@operation(
-    "nudge.scan",
-    tool="nudge_scan",
-    group="hints",
-    effect="delete",
-    route="POST /api/v1/scan",
-    result=ScanResult,
-    listed=False,
-    summary=(
-        "Hints: reconcile the commands read from a repo's manifests with those of the last scan; hints set by"
-        " hand are never touched."
-    ),
-)
-async def scan(app: App, params: Scan, call: Call) -> Any:
-    return await app.serialize(call, lambda: _scan(app, params, call))
-
-
-async def _scan(app: App, params: Scan, call: Call) -> Any:
-    entries = [(item.component, item.key, item.value, _scan_meta(item, params.repo)) for item in params.commands]
-    bases = {(item.component, item.key): item.files for item in params.commands if item.files}
-    decision = app.lifetime.store.decide_sync(
-        app.now(), {"repo": params.repo}, SCANNED_BY, entries, _Unread(params.unread).keeps, bases
-    )
-    return decision.result if params.dry_run else app.commit(decision, call)
-
-
-class _Unread:
-    """Manifests that exist but could not be read, usually while they are edited: their hints stay."""
-
-    def __init__(self, paths: list[str]) -> None:
-        self._paths = frozenset(paths)
-        self._directories = frozenset(map(posixpath.dirname, paths))
-
-    def keeps(self, held: Hint, new: Hint | None) -> bool:
-        """A hint from such a file is not replaced. One from a file in the same directory is not removed either: its
-        package may be named by the file that could not be read."""
-        file = str(held.meta.get("reason", "")).rpartition(":")[0]
-        if any(path in (file, ".") or file.startswith(f"{path}/") for path in self._paths):
-            return True
-        return new is None and bool(self._paths) and posixpath.dirname(file) in self._directories
-
-
-def _scan_meta(item: ScannedCommand, repo: str) -> dict[str, Any]:
-    return {
-        "reason": item.reason,
-        "confidence": GUESS_CONFIDENCE if item.guess else _SCAN_CONFIDENCE,
-        "source": "tool-output",
-        "added_by": SCANNED_BY,
-        "tags": [item.key],
-        "scope": {"repo": repo},
-    }

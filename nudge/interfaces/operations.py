@@ -8,6 +8,7 @@ from nudge.core.operation import Operation, registered_in
 
 _MODULES = (
     "nudge.hints.ops",
+    "nudge.hints.scan_ops",
     "nudge.hints.transfer_ops",
     "nudge.history.ops",
     "nudge.notes.ops",
