@@ -68,6 +68,7 @@ MODULES_OF: dict[str, str] = {
     "export": "nudge.hints.transfer_cli",
     "import": "nudge.hints.transfer_cli",
     "trust": "nudge.repofile.cli",
+    "share": "nudge.repofile.share_cli",
     "note export": "nudge.notes.transfer_cli",
     "note import": "nudge.notes.transfer_cli",
     "note sync": "nudge.notes.transfer_cli",

@@ -57,6 +57,7 @@ MODULES = (
     "nudge.history.backup_cli",
     "nudge.hints.transfer_cli",
     "nudge.repofile.cli",
+    "nudge.repofile.share_cli",
     "nudge.notes.transfer_cli",
     "nudge.notes.shell_cli",
     "nudge.cli.switches",

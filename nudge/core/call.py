@@ -74,6 +74,8 @@ class Call:
     session: str | None = None
     connection: str | None = None
     client_process: int | None = None
+    is_person: bool = False
+    """A click on the page, to which a person signed in from a terminal. Only the HTTP server says so."""
     fingerprint: str | None = None
     """Hash of operation and parameters, set by the application, or by an interface that passes them in a file: no
     request id may be used for another call."""

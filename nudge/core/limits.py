@@ -84,6 +84,7 @@ MAX_TRUST_BYTES = 32 * MIB  # of the file with what was trusted
 MAX_DECISIONS = 5_000  # on hints of all repos together
 MAX_VERSIONS_TRUSTED = 8  # of one hint in one clone: its worktrees may be on several branches
 REPO_FILES_CACHED = 64
+MAX_CLONES_LISTED = 500  # in which a file is looked for
 
 # Scopes and patterns
 MAX_PATTERN_CHARS = 256  # a glob or a regex

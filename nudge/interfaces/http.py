@@ -52,6 +52,8 @@ _REQUEST_ID, _DEADLINE, _SESSION = istr("Nudge-Request-Id"), istr("Nudge-Deadlin
 _OPEN = ("/health", rest.HEALTH, "/sse")  # without the token
 _NO_SSE = "the SSE transport is gone; send MCP messages to POST /mcp (streamable HTTP), or run nudge serve on stdio"
 _JSON = {"Content-Type": "application/json", "Server": "nudge"}
+_FOR_PERSONS = ("nudge.repo_files", "nudge.decide_repo_file")
+"""Operations that answer a person otherwise than a program."""
 _CALLS: dict[Interface, Call] = {"http": Call(interface="http"), "mcp": Call(interface="mcp")}
 
 
@@ -219,6 +221,8 @@ class HttpServer:
         operation, named = rest.match(path)["GET" if request.method == "HEAD" else request.method]
         try:
             call = _call_of(request.headers)
+            if operation.name in _FOR_PERSONS and self._page.is_person(request.headers.get(_AUTHORIZATION, "")):
+                call = replace(call, is_person=True)
             if operation.name in rest.LARGE_IMPORTS and (directory := self._app.directory) is not None:
                 return _json(await self._import(request, operation, query, call, directory))
             body = await _read_body(request)

@@ -27,6 +27,7 @@ _MODULES = (
     "nudge.history.browse_ops",
     "nudge.page.ops",
     "nudge.page.known_ops",
+    "nudge.repofile.page_ops",
     "nudge.process.ops",
 )
 

@@ -41,6 +41,11 @@ class Page:
         sign_in = self._signing_in()
         return sign_in is not None and sign_in.accepts(authorization, self._app.now())
 
+    def is_person(self, authorization: str) -> bool:
+        """Whether the header has the secret of a tab that a person opened from a terminal."""
+        sign_in = self._signing_in()
+        return sign_in is not None and sign_in.is_person(authorization, self._app.now())
+
     def _signing_in(self) -> SignIn | None:
         if self._sign_in is None and self._app.directory is not None:
             self._sign_in = SignIn(self._app.directory, self._port)

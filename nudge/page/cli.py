@@ -36,7 +36,9 @@ from nudge.core.text import escape
 def open_page(invocation: Invocation, print_only: bool) -> int:
     """Opens the page in your browser and signs it in with a code that works once, within a minute. Without a browser,
     prints the address."""
-    result = invocation.client().call("nudge.open_page", {})
+    from nudge.repofile import person  # late: most commands ask nobody
+
+    result = invocation.client().call("nudge.open_page", {"at_terminal": person.why_nobody() is None})
     console, seconds = invocation.console, result["expires_in"]
     is_opened = not (print_only or invocation.as_json) and _open(result["file"])
     page = result["address"].partition("#")[0]

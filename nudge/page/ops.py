@@ -10,14 +10,20 @@ from pydantic import Field
 
 from nudge.core import limits
 from nudge.core.app import App
-from nudge.core.call import Call, InContext, NoParams, Result
-from nudge.core.errors import Unavailable
+from nudge.core.call import Call, InContext, Params, Result
+from nudge.core.errors import Invalid, Unavailable
 from nudge.core.operation import operation
 from nudge.core.visibility import visible_to
 from nudge.history import projects
 from nudge.history.queries import recorded_after
 from nudge.page.sign_in import SignIn
 from nudge.telling.report import told_after
+
+
+class OpenPage(Params):
+    """`at_terminal`: the command line found a person at its terminal, who may trust hints on the page."""
+
+    at_terminal: bool = False
 
 
 class OpenPageResult(Result):
@@ -38,13 +44,15 @@ class OpenPageResult(Result):
     listed=False,
     summary="Server: a one-time code for the browser page.",
 )
-async def open_page(app: App, _params: NoParams, _call: Call) -> Any:
+async def open_page(app: App, params: OpenPage, call: Call) -> Any:
     """Make a code that the page trades for its secret within a minute."""
+    if params.at_terminal and call.interface != "cli":
+        raise Invalid("only the command line can say so", field="at_terminal")
     port = app.describe().get("port")
     if port is None:
         raise Unavailable("the server found no free port for HTTP, so there is no page; see: nudge doctor")
     sign_in = SignIn(app.require_directory(), port)
-    address, file = sign_in.make_code(app.now())
+    address, file = sign_in.make_code(app.now(), is_person=params.at_terminal)
     asyncio.get_running_loop().call_later(limits.PAGE_CODE_SECONDS + 1, lambda: sign_in.remove_openers(app.now()))
     return {"address": address, "file": file, "expires_in": limits.PAGE_CODE_SECONDS}
 

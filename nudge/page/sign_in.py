@@ -41,14 +41,16 @@ class SignIn:
         self._signature: tuple[int, int] | None = None
         self._entries: list[dict[str, Any]] = []
 
-    def make_code(self, now: float) -> tuple[str, str]:
+    def make_code(self, now: float, *, is_person: bool = False) -> tuple[str, str]:
         """Return the address of the page with a new code, and the path of the file that redirects to it, which only its
-        owner can read. Raises StorageFailed."""
+        owner can read. `is_person`: a person at a terminal asked for it. Raises StorageFailed."""
         self.remove_openers(now)
         code = os.urandom(_HEX // 2).hex()
         opener = _OPENER.format(os.urandom(8).hex())
         address = f"http://127.0.0.1:{self._port}/#code={code}"
-        self._write([*self._read(now), {"kind": CODE, "hash": _hash(code), "at": now, "opener": opener}])
+        self._write(
+            [*self._read(now), {"kind": CODE, "hash": _hash(code), "at": now, "opener": opener, "person": is_person}]
+        )
         path = os.path.join(self._directory, opener)
         files.replace(path, _REDIRECT.format(address=escape(address)).encode())
         return address, path
@@ -64,22 +66,31 @@ class SignIn:
         latest = sorted((entry for entry in kept if entry["kind"] == SECRET), key=lambda entry: float(entry["at"]))
         for oldest in latest[: max(len(latest) + 1 - limits.MAX_PAGE_SECRETS, 0)]:
             kept.remove(oldest)
-        self._write([*kept, {"kind": SECRET, "hash": _hash(secret), "at": now, "port": self._port}])
+        is_person = used.get("person") is True
+        entry = {"kind": SECRET, "hash": _hash(secret), "at": now, "port": self._port, "person": is_person}
+        self._write([*kept, entry])
         self._remove(used["opener"])
         return secret
 
     def accepts(self, authorization: str, now: float) -> bool:
         """Whether the header has a secret that is in force. Its use is written down now and then."""
-        scheme, _, shown = authorization.partition(" ")
-        if scheme.lower() != "bearer" or len(shown) != _HEX or not shown.isascii():
-            return False
         entries = self._read(now)
-        found = [entry for entry in entries if _is(entry, SECRET, shown) and entry.get("port") == self._port]
+        found = self._find(entries, authorization)
         if found and now - found[0]["at"] > limits.PAGE_SECRET_NOTED:
             found[0]["at"] = now
             with suppress(StorageFailed):
                 self._write(entries)
         return bool(found)
+
+    def is_person(self, authorization: str, now: float) -> bool:
+        """Whether the secret in the header comes from a code that a person at a terminal asked for."""
+        return any(entry.get("person") is True for entry in self._find(self._read(now), authorization))
+
+    def _find(self, entries: list[dict[str, Any]], authorization: str) -> list[dict[str, Any]]:
+        scheme, _, shown = authorization.partition(" ")
+        if scheme.lower() != "bearer" or len(shown) != _HEX or not shown.isascii():
+            return []
+        return [entry for entry in entries if _is(entry, SECRET, shown) and entry.get("port") == self._port]
 
     def remove_openers(self, now: float) -> None:
         """Remove the files of codes that are no longer good."""

@@ -62,14 +62,14 @@ def trust(
     if list_all:
         return _list(invocation.console, store)
     if revoke:
-        return _revoke(invocation.console, store, None if everywhere else _this_clone(), names)
+        return _revoke(invocation.console, store, None if everywhere else this_clone(), names)
     reviewed = _review(store)
     if deny:
         return _deny(invocation.console, store, reviewed, names)
     return _ask(invocation.console, store, reviewed, names)
 
 
-def _this_clone() -> Clone:
+def this_clone() -> Clone:
     here = working_directory()
     clone = clones.find_clone(here)
     if clone is None:
@@ -80,7 +80,7 @@ def _this_clone() -> Clone:
 
 
 def _review(store: TrustStore) -> Review:
-    clone = _this_clone()
+    clone = this_clone()
     document, _ = clones.read_now(clone)
     if document is None:
         raise NotFound(f"there is no {FILE} at the top of this clone ({clone.root})")

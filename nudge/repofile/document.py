@@ -89,9 +89,9 @@ class RepoHint:
 
     def toml_lines(self) -> list[str]:
         """The hint as the file has it, in one form."""
-        lines = ["[[hint]]", *(f"{name} = {_quoted(text)}" for name, text in self._texts() if text)]
+        lines = ["[[hint]]", *(f"{name} = {quoted(text)}" for name, text in self._texts() if text)]
         if self.scope:
-            conditions = (f"{name} = [{', '.join(map(_quoted, self.scope[name]))}]" for name in self.scope)
+            conditions = (f"{name} = [{', '.join(map(quoted, self.scope[name]))}]" for name in self.scope)
             lines.insert(4, f"scope = {{ {', '.join(conditions)} }}")
         return lines
 
@@ -100,7 +100,7 @@ class RepoHint:
         return list({**texts, "reason": self.reason, "evidence": self.evidence}.items())
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
     """A TOML string on one line; JSON writes all that such a text may have in the same way."""
     return json.dumps(text, ensure_ascii=False)
 

@@ -302,6 +302,8 @@ NO_PLACE = frozenset(
             "doctor",
             "settings",
             "open_page",
+            "repo_files",
+            "decide_repo_file",
             "start_session",
             "backup",
             "record",

@@ -159,6 +159,8 @@ PROBES: dict[str, Probes] = {
     "nudge.settings": always({}),
     "nudge.doctor": always({}),
     "nudge.open_page": always({}),
+    "nudge.repo_files": always({}),
+    "nudge.decide_repo_file": always({"root": "/", "trust": [], "deny": [], "revoke": []}),
     "nudge.status": always({}),
     "nudge.stop": always(),  # ends the server; its answer is a pid and two counts
 }

@@ -8,6 +8,7 @@ import json
 import os
 import shlex
 import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -20,6 +21,8 @@ import pytest
 from nudge.core import paths
 from nudge.repofile.trust import TrustStore
 from tests.contract.repos import clone, git
+from tests.contract.test_page import Page, code_of
+from tests.contract.ways import Http
 from tests.harness import NUDGE, TIMEOUT, Machine, eventually
 from tests.person import Person
 
@@ -69,6 +72,12 @@ class Repo:
         with self.person("trust", cwd=cwd) as person:
             seen = "".join(person.answers("Trust ", answer) for answer in answers)
             return seen + person.ends()[1]
+
+    def work(self) -> None:
+        """An agent records something in the clone, so that the page knows it."""
+        event = {"hook_event_name": "UserPromptSubmit", "session_id": "s1", "prompt": "hello", "cwd": str(self.folder)}
+        self.run("record", stdin=json.dumps({**event, "transcript_path": "/h/.claude/projects/x.jsonl"}))
+        eventually(lambda: self.json("recent"), "it is recorded")
 
     def status(self) -> Any:
         return self.json("status")["repo_file"]
@@ -432,6 +441,163 @@ def test_tmux_inside_an_agent_trusts_nothing(repo: Repo) -> None:
     assert not is_trusted(repo)
 
 
+# The page
+
+
+class Clicks:
+    """Requests of the page, with the secret for a code."""
+
+    def __init__(self, machine: Machine, address: str) -> None:
+        self._page = Page(machine.ready().port or 0)
+        assert self._page.trade(code_of(address)) == 200
+
+    def files(self) -> Any:
+        return json.loads(self._page.ask("GET", "/api/v1/repo-files")[2])
+
+    def decide(self, root: Path, **digests: list[str]) -> int:
+        return self._page.ask("POST", "/api/v1/repo-files/decisions", {"root": str(root), **digests})[0]
+
+
+def opened_by_a_person(repo: Repo) -> Clicks:
+    with repo.person("open", "--print") as person:
+        return Clicks(repo.machine, person.ends()[1].strip().splitlines()[0])
+
+
+def test_a_person_who_signed_in_sees_the_hints_and_trusts_them_by_a_click(repo: Repo) -> None:
+    """With the digest that was shown: content that was swapped meanwhile is refused, and nothing is stored."""
+    repo.work()
+    clicks = opened_by_a_person(repo)
+    shown = clicks.files()
+    (file,) = shown["files"]
+    assert shown["may_decide"] and (file["root"], file["waiting"]) == (str(repo.folder), 2)
+    assert '+ value = "make test"' in file["hints"][0]["diff"]
+    digests = [hint["digest"] for hint in file["hints"]]
+    repo.write(TEST.replace("make test", EVIL), PORT)
+    assert clicks.decide(repo.folder, trust=digests) == 409
+    assert not is_trusted(repo)
+    assert clicks.decide(repo.folder, trust=digests[1:]) == 200
+    assert repo.told() == ["the server listens on 8080"]
+    repo.write(TEST, PORT)
+    assert clicks.decide(repo.folder, trust=digests[:1], revoke=digests[1:]) == 200
+    assert repo.told() == ["make test"]
+    assert clicks.decide(repo.folder, deny=digests[:1]) == 200
+    assert repo.told() == []
+
+
+def test_nobody_else_sees_or_trusts_them_through_the_server(repo: Repo) -> None:
+    """MCP, a hook's connection, the command line's own, a plain token, and a page that a program signed in: each gets
+    counts, and is refused."""
+    repo.work()
+    digests = [hint["digest"] for hint in opened_by_a_person(repo).files()["files"][0]["hints"]]
+    by_program = Clicks(repo.machine, repo.json("open")["address"])
+    shown = by_program.files()
+    assert not shown["may_decide"] and shown["files"][0]["waiting"] == 2 and "hints" not in shown["files"][0]
+    assert by_program.decide(repo.folder, trust=digests) == 400
+    asked = {"root": str(repo.folder), "trust": digests}
+    client = repo.machine.serve(cwd=str(repo.folder))
+    client.initialize()
+    assert client.tool("decide_repo_file", **asked)["structuredContent"]["error"]["reason"] == "E_UNAUTHORIZED"
+    assert "make test" not in json.dumps(client.tool("repo_files"))
+    assert client.tool("open_page", at_terminal=True)["isError"]
+    assert client.quit() == 0
+    http = Http.to(repo.machine)
+    assert http.call("nudge.decide_repo_file", asked)["error"]["data"]["reason"] == "E_UNAUTHORIZED"
+    assert http.post("/api/v1/repo-files/decisions", asked).status == 400
+    assert "make test" not in str(http.exchange("GET", "/api/v1/repo-files").json)
+    http.close()
+    for door in ("cli", "hook", "mcp", "http"):
+        answer = on_the_socket(repo.machine, door, "nudge.decide_repo_file", asked)
+        assert answer["error"]["data"]["reason"] == "E_UNAUTHORIZED"
+    assert "error" in on_the_socket(repo.machine, "page", "nudge.decide_repo_file", asked)
+    assert not is_trusted(repo)
+
+
+def on_the_socket(machine: Machine, door: str, operation: str, params: dict[str, Any]) -> Any:
+    """One call in the lines of the private wire, as any program can write them."""
+    path = machine.ready().socket
+    assert path is not None
+    with socket.socket(socket.AF_UNIX) as link:
+        link.settimeout(TIMEOUT)
+        link.connect(path)
+        caller = {"door": door, "is_person": True}
+        call = {"id": 1, "op": operation, "params": params, "caller": caller}
+        link.sendall(b'{"hello": 1}\n' + json.dumps(call).encode() + b"\n")
+        lines = link.makefile("rb")
+        answers = iter(lambda: json.loads(lines.readline()), None)
+        return next(answer for answer in answers if answer.get("id") == 1)
+
+
+# Sharing
+
+
+def test_share_writes_a_hint_of_one_s_own(repo: Repo) -> None:
+    """As a diff first; comments and order stay, and nobody is told it before they trust it."""
+    commented = TEST.replace("kind", "# why\nkind")
+    (repo.folder / ".nudge.toml").write_text(f"# ours\nversion = 1\n\n{commented}# between\n{PORT}")
+    repo.run("set", "api", "test", "pytest -q", "--reason", "no container", "--ttl", "P7D")
+    before = (repo.folder / ".nudge.toml").read_text()
+    done = repo.run("share", "api/test")
+    assert done.returncode == 2 and "add --yes" in done.stderr
+    assert '-value = "make test"' in done.stdout and '+value = "pytest -q"' in done.stdout
+    assert (repo.folder / ".nudge.toml").read_text() == before
+    done = repo.run("share", "api/test", "--yes", "--evidence", "README.md")
+    assert "once they trust it: nudge trust" in done.stdout
+    after = (repo.folder / ".nudge.toml").read_text()
+    changed = before.replace('"make test"', '"pytest -q"\nevidence = "README.md"')
+    assert after == changed.replace("the database must run", "no container")
+    assert repo.told() == []
+    assert (
+        repo.run("share", "api/test", "--yes", "--evidence", "README.md").stdout.strip().endswith("this hint already")
+    )
+
+
+def test_share_makes_the_file(repo: Repo) -> None:
+    """With the scope that others have, too."""
+    (repo.folder / ".nudge.toml").unlink()
+    web = repo.folder / "web"
+    web.mkdir()
+    scope = ("--scope-branch", "main", "--scope-os", "linux,darwin", "--scope-cwd-glob", f"{repo.folder}/web/**")
+    repo.run("set", "web", "lint", "eslint .", "--type", "command", *scope)
+    repo.run("set", "web", "directory", str(web), "--type", "path")
+    with repo.person("share", "web/lint", cwd=web) as person:
+        person.sees("[y/N]")
+        person.types("y\n")
+        assert person.ends()[0] == 0
+    assert repo.run("share", "web/directory", "--yes").returncode == 0
+    assert (repo.folder / ".nudge.toml").read_text() == (
+        'version = 1\n\n[[hint]]\nkey = "web/lint"\nvalue = "eslint ."\nkind = "command"\n'
+        'scope = { branch = ["main"], os = ["darwin", "linux"], cwd_glob = ["web/**"] }\n\n'
+        '[[hint]]\nkey = "web/directory"\nvalue = "web"\nkind = "path"\n'
+    )
+    assert repo.status()["waiting"] == 2
+
+
+@pytest.mark.parametrize(
+    ("hint", "expected"),
+    [
+        (("api", "key", "hunter2-for-all", "--allow-secret"), "is a secret"),
+        (("api", "tmp", "/tmp/x", "--type", "path"), "is not below"),
+        (("api", "x", "make x", "--scope-env", "CI"), "the condition env_required"),
+        (("api", "x", '{"a": 1}', "--type", "json"), "a json cannot be shared"),
+        (("api", "x", "make $TARGET"), "must not have a variable"),
+        (("api", "note", "longer" * 50), "must be at most 200 characters"),
+    ],
+)
+def test_what_others_cannot_use_is_not_shared(repo: Repo, hint: tuple[str, ...], expected: str) -> None:
+    before = (repo.folder / ".nudge.toml").read_text()
+    assert repo.run("set", *hint).returncode == 0
+    environ = {"CI": "1"} if "--scope-env" in hint else {}
+    done = repo.run("share", f"{hint[0]}/{hint[1]}", "--yes", **environ)
+    assert done.returncode == 3 and expected in done.stderr
+    assert (repo.folder / ".nudge.toml").read_text() == before
+
+
+def test_there_is_no_way_to_share_all(repo: Repo) -> None:
+    """Short files help agents, long ones hurt."""
+    assert repo.run("share", "--all-scanned").returncode == 2
+    assert repo.run("share").returncode == 2
+
+
 # What it costs where there is no file
 
 
@@ -441,7 +607,7 @@ def test_without_a_file_nothing_is_loaded(repo: Repo) -> None:
     ours = "[name for name in sys.modules if name == 'tomllib' or name.startswith('nudge.repofile.')]"
     code = f"import sys, nudge.interfaces.operations; print({ours})"
     done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "['nudge.repofile.trust', 'nudge.repofile.hints_ops']"
+    assert done.stdout.strip() == "['nudge.repofile.trust', 'nudge.repofile.hints_ops', 'nudge.repofile.page_ops']"
     (repo.folder / ".nudge.toml").unlink()
     event = {"hook_event_name": "SessionStart", "session_id": "s1", "cwd": str(repo.folder), "source": "startup"}
     repo.machine.cli("stop", "--force")

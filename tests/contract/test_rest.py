@@ -65,6 +65,7 @@ ROUTES: dict[str, tuple[str, Any, dict[str, Any]]] = {  # path and query, body, 
         None,
         {"component": "api", "keys": ["build", "test"], "tags": ["b"], "regex": "make", "limit": 1, "context": HERE},
     ),
+    "nudge.repo_files": (_query("/api/v1/repo-files", root="/nowhere"), None, {"root": "/nowhere"}),
     "nudge.bump": (f"{BUILD}/bump", {"delta": 2, "context": HERE}, named(delta=2, context=HERE)),
     "nudge.delete_hint": (_query(BUILD, scope={"os": ["linux"]}), None, named(scope={"os": ["linux"]})),
     "nudge.list_components": (
@@ -99,6 +100,7 @@ IN_MEMORY = [
     for operation in OPERATIONS.values()
     if not operation.summary.startswith(("History: ", "Notes: ", "Journal: "))
     and operation.name != "nudge.open_page"  # a new code each time: `test_page`
+    and operation.name != "nudge.decide_repo_file"  # only the page: `test_repo_file`
 ]
 
 

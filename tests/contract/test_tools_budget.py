@@ -23,6 +23,7 @@ AGENT_ONLY = frozenset(  # operations without a verb
         *("nudge.memory_bulk", "nudge.memory_get_links", "nudge.memory_capabilities", "nudge.assemble_context"),
         *("nudge.get_active_ghap", "nudge.start_session", "nudge.should_check_in"),
         *("nudge.increment_tool_count", "nudge.reset_tool_count"),
+        *("nudge.repo_files", "nudge.decide_repo_file"),  # the page's; the verb asks a person by itself
         "nudge.doctor",  # the verb of this name checks by itself, from outside of the server
     )
 )

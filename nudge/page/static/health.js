@@ -3,9 +3,10 @@
 import {html, nothing} from './vendor/lit-html.js';
 import {get} from './api.js';
 import {weekly} from './plots.js';
+import {repoFiles} from './repofiles.js';
 import {badge, clean, count, duration, number, reading, size, table} from './ui.js';
 
-const state = {status: null, findings: null, settings: [], weeks: [], notes: null, archive: null};
+const state = {status: null, findings: null, settings: [], weeks: [], notes: null, archive: null, files: null};
 const PLOTS = [
   ['told', 'Told', 'used'],
   ['used', 'Used', 'told'],
@@ -131,10 +132,10 @@ export const health = {
 
   async load() {
     await this.host.run(async () => {
-      const [status, list, stats, notes, archive] = await Promise.all(
-        ['status', 'settings', 'told/stats', 'stats', 'archive/stats'].map((path) => get(path)),
+      const [status, list, stats, notes, archive, files] = await Promise.all(
+        ['status', 'settings', 'told/stats', 'stats', 'archive/stats', 'repo-files'].map((path) => get(path)),
       );
-      Object.assign(state, {status, settings: list.settings, weeks: stats.weeks, notes, archive});
+      Object.assign(state, {status, settings: list.settings, weeks: stats.weeks, notes, archive, files});
       this.host.update();
     });
     await this.check();
@@ -146,6 +147,11 @@ export const health = {
     await this.host.run(async () => {
       state.findings = (await get('doctor')).findings;
     });
+    this.host.update();
+  },
+
+  decided(file) {
+    state.files.files = state.files.files.map((one) => (one.root === file.root ? file : one));
     this.host.update();
   },
 
@@ -172,6 +178,10 @@ export const health = {
           <button @click=${() => this.check()}>Check again</button>
         </div>
         ${checks()}
+      </section>
+      <section>
+        <div class="head"><h2>Hints in repositories</h2></div>
+        ${repoFiles(state.files, this.host, (file) => this.decided(file))}
       </section>
       <section>
         <div class="head"><h2>Settings in force</h2></div>
