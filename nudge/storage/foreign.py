@@ -13,7 +13,7 @@ from typing import Any
 from nudge.core import limits
 from nudge.core.errors import Invalid, StorageFailed
 from nudge.storage.deadline import Deadline
-from nudge.storage.schema import refuse_foreign
+from nudge.storage.schema import load_expected, refuse_foreign
 from nudge.storage.sqlite import STATEMENT_ERRORS, DatabaseDamaged, error_name, open_readonly
 
 
@@ -41,6 +41,7 @@ def open_foreign(path: str) -> Iterator[ForeignDatabase]:
     with _refusing_damage():
         connection = open_readonly(path, limits.BUSY_TIMEOUT)
     with closing(connection):
+        load_expected()
         opened = ForeignDatabase(connection, limits.FOREIGN_READ_TIMEOUT)
         with _refusing_damage():
             refuse_foreign(connection)

@@ -74,6 +74,11 @@ def refuse_foreign(connection: sqlite3.Connection) -> None:
         raise Invalid(f"has objects that Nudge did not make: {', '.join(foreign[:_MOST_NAMED])}", field="path")
 
 
+def load_expected() -> None:
+    """Make the objects of the latest format known: that takes 10 ms, once, which no deadline of a file should count."""
+    _expected(migrations.LATEST)
+
+
 @cache
 def _expected(version: int) -> Objects:
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
