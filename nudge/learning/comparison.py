@@ -139,10 +139,12 @@ def is_misspelling(typed: str, meant: str) -> bool:
 
 
 def changed_values(failed: Call, worked: Call) -> list[int]:
-    """Where the call that worked has another value for an option that both have, if they differ in nothing else."""
+    """Where the call that worked has another value for an option that both have, if they differ in nothing else. A text
+    of several words (a query, code) that was written anew is the session's own."""
     old, new = failed.words, worked.words
     if len(old) != len(new):
         return []
     changed = [at for at in range(len(new)) if old[at] != new[at]]
     is_value = [at > 1 and new[at - 1].startswith("-") and not new[at].startswith("-") for at in changed]
-    return changed if len(changed) == 1 and all(is_value) else []
+    is_text = any(" " in old[at] and " " in new[at] for at in changed)
+    return changed if len(changed) == 1 and all(is_value) and not is_text else []

@@ -83,6 +83,8 @@ class Failure:
 
 
 NOTHING = Failure(CHANCE)
+_LIMITED = re.compile(r"(?i)\brate limit|too many requests|quota (?:has been |was )?exceeded")
+"""A server that was asked too often answers later, whatever is asked then."""
 _REMOTE = re.compile(
     r"(?i)\b(?:fetch|download|connect|request|resolv|reach|retriev|network|clon|transfer|timed? ?out)\w*\b[^\n]*"
     r"https?://(?!localhost|127\.|0\.0\.0\.0|\[::1|[\w-]+(?::\d+)?/)"
@@ -94,6 +96,8 @@ def diagnose(printed: str, exit_code: int | None, missing: Sequence[str] = (), t
     """Return why a command failed, by what it printed. `missing` are paths among its words that do not exist, `typed`
     the arguments that say on what it was to work: another call has the same error with its own."""
     text = printed.partition("\n")[2] if printed.startswith("Exit code ") else printed
+    if _LIMITED.search(text):
+        return NOTHING
     if not text.strip():
         return Failure(SURROUNDINGS, "timeout", "", "") if exit_code == 124 else NOTHING
     found = _path_in(text, missing) or _family_in(text)

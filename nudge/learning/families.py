@@ -429,6 +429,7 @@ FAMILIES: tuple[Family, ...] = (
         ),
         steps=(SELECT, GENERATE, INSTALL),
         takes_any_step=True,
+        is_of_program=True,
         is_breaking=True,
     ),
     Family(

@@ -205,6 +205,8 @@ def _calls(commands: list[SimpleCommand]) -> Iterator[Call]:
         elif _sets_variables(command):
             exports = (*exports, *command.arguments)
             start = command.start if start < 0 else start
+            if index == len(commands) - 1:  # for the commands after it, where a client keeps its shell
+                yield Call(command, index, start=command.start)
         elif command.program not in IDLE and not is_filter(command, commands, index):
             place = "" if directory == "." else directory
             begin = start if start >= 0 and (place or exports) else command.start

@@ -238,6 +238,23 @@ def test_a_certificate_counts_only_if_somebody_vouches_for_it() -> None:
     assert told((failed, ("CURL_OPTS=-k make data", "")), then=failed) == ""
 
 
+def test_a_text_that_was_written_anew_and_a_server_that_was_asked_too_often_teach_nothing() -> None:
+    """A query is the session's own, and the server answers later, whatever is asked then."""
+    unknown = ("psql shop -c 'select * from usr'", 'ERROR:  relation "usr" does not exist')
+    assert told((unknown, ("psql shop -c 'select * from users'", "")), then=unknown) == ""
+    limited = ("gh pr list", "HTTP 403: API rate limit exceeded for user")
+    assert told((limited, ("gh pr list --limit 5", "")), then=limited) == ""
+
+
+def test_a_variable_that_is_exported_alone_is_the_cure() -> None:
+    """Some clients keep their shell."""
+    failed = ("make report", "error: REPORT_ROOT must be set")
+    assert (
+        told((failed, ("export REPORT_ROOT=./out", ""), ("make report", "")), then=failed)
+        == '"export REPORT_ROOT=./out"'
+    )
+
+
 def test_steps_on_one_line_are_told_together() -> None:
     """What runs behind the step that fits may be what helped."""
     failed = ("npm test", "Error: connect ECONNREFUSED 127.0.0.1:6379")
