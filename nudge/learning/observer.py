@@ -17,7 +17,7 @@ from nudge.learning import store
 from nudge.learning.broken_tests import BrokenTest
 from nudge.learning.fact import Fact
 from nudge.learning.facts import Changes, Facts
-from nudge.learning.outcome import analyse
+from nudge.learning.outcome import Outcome, analyse
 from nudge.learning.unanswered import Unanswered
 from nudge.storage.database import Database
 from nudge.telling.ledger import Line
@@ -54,9 +54,11 @@ async def learn(app: App, all_facts: Facts, event: Event, observation_id: int) -
     now = app.now()
 
     def observe() -> LearnResult:
-        outcome = analyse(event, observation_id) if event.get("type") == "command_error" else None
-        unanswered = None if outcome is None else all_facts.unanswered(str(event["session_id"]), outcome)
-        answer, changes = _observe(all_facts, event, observation_id, now, can_tell=True)
+        outcome = analyse(event, observation_id)  # its line is parsed, and its failure judged, once for both
+        unanswered = None
+        if outcome is not None and event.get("type") == "command_error":
+            unanswered = all_facts.unanswered(str(event["session_id"]), outcome)
+        answer, changes = _observe(all_facts, event, outcome, now, can_tell=True)
         return LearnResult(_line_about(answer, now), unanswered if answer is None else None, changes)
 
     return await app.in_learning_thread(observe)
@@ -75,15 +77,15 @@ async def learn_all(app: App, all_facts: Facts, recorded: Sequence[tuple[Event, 
 
 
 def _observe_all(all_facts: Facts, recorded: Iterable[tuple[Event, int]], now: float) -> list[Changes]:
-    return [_observe(all_facts, event, observation_id, now, can_tell=False)[1] for event, observation_id in recorded]
+    return [_observe(all_facts, event, analyse(event, number), now, can_tell=False)[1] for event, number in recorded]
 
 
 def _observe(
-    all_facts: Facts, event: Event, observation_id: int, now: float, *, can_tell: bool
+    all_facts: Facts, event: Event, outcome: Outcome | None, now: float, *, can_tell: bool
 ) -> tuple[Fact | BrokenTest | None, Changes]:
     if event.get("type") in FILE_CHANGES and isinstance(path := event.get("file_path"), str):
         all_facts.note_edit(str(event["session_id"]), path)
-    outcome, project = analyse(event, observation_id), event.get("project")
+    project = event.get("project")
     if outcome is None or not isinstance(project, str) or not project:
         return None, Changes()
     happened_at = min(float(event["timestamp"]), now)  # an event from the spool may be old
