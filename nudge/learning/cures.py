@@ -82,13 +82,16 @@ def does_same(attempt: Attempt) -> bool:
         return False
     if _only_shows(failed, worked) or _prepares(attempt):
         return False
-    is_alike = failed.tool == worked.tool and has_same_subcommand(failed, worked)
-    is_alike = is_alike or launched_at(failed, worked, whole=True) > 0
-    if is_looking(worked.command) and not (is_alike and is_looking(failed.command)):
+    if is_looking(worked.command) and not (_is_same_call(failed, worked) and is_looking(failed.command)):
         return failure.family == "path"
     if _is_same_thing(attempt) or (failure.family in ("path", "tool") and is_path(failure.detail)):
         return True
     return same_job(attempt.job(failed), attempt.job(worked)) or is_named_alike(failed, worked)
+
+
+def _is_same_call(failed: Call, worked: Call) -> bool:
+    is_same = failed.tool == worked.tool and has_same_subcommand(failed, worked)
+    return is_same or launched_at(failed, worked, whole=True) > 0
 
 
 def _is_same_thing(attempt: Attempt) -> bool:
