@@ -378,9 +378,9 @@ def test_a_search_of_the_history_is_explained_in_the_same_envelope(notes: Notes,
             "record", event=event(event_id=f"e{number}", content=content, timestamp=1_700_000_000 + 90 * number)
         )
     asked = {"query": "deploy OR pytest", "order_by": order_by}
-    found = [row["id"] for row in notes.result("search", **asked)]
+    result = [row["id"] for row in notes.result("search", **asked)]
     envelope = notes.result("search_explain", **asked, include_pack_context=True)
-    assert list(envelope) == ["items", "missing_ids", "errors", "metadata"] and ids_of(envelope) == found
+    assert list(envelope) == ["items", "missing_ids", "errors", "metadata"] and ids_of(envelope) == result
     totals = [item["score"]["total"] for item in envelope["items"]]
     assert totals == sorted(totals, reverse=True) and len(totals) == 6
     for rank, item in enumerate(envelope["items"], 1):
@@ -390,4 +390,4 @@ def test_a_search_of_the_history_is_explained_in_the_same_envelope(notes: Notes,
         parts = [part for part in item["score"]["components"].values() if part is not None]
         assert math.isclose(sum(parts), item["score"]["total"])
         assert list(item["pack_context"]) == PACK_KEYS
-    assert ids_of(notes.result("search_explain", **asked, limit=2, offset=1)) == found[1:3]
+    assert ids_of(notes.result("search_explain", **asked, limit=2, offset=1)) == result[1:3]

@@ -130,8 +130,8 @@ def test_timeline(ways: dict[str, Ask], way: str) -> None:
     """An unknown anchor is an error; a lonely one comes with empty surroundings."""
     with pytest.raises(Refused, match="anchor observation not found"):
         ways[way]("timeline", {"anchor": 999_999})
-    found = ways[way]("timeline", {"anchor": 1})
-    assert (found["anchor"]["id"], found["before"], found["after"]) == (1, [], [])
+    result = ways[way]("timeline", {"anchor": 1})
+    assert (result["anchor"]["id"], result["before"], result["after"]) == (1, [], [])
 
 
 @pytest.mark.parametrize("way", PROGRAMS)

@@ -109,11 +109,11 @@ def test_an_envelope_must_be_whole(pipe: Stdio) -> None:
 def test_the_instructions_are_short(pipe: Stdio) -> None:
     """Every session pays for them: under 1,000 characters, naming the tools to get, set, bump and query, to store and
     recall, and those of the history."""
-    told = modern(pipe, "server/discover")["result"]["instructions"]
-    assert len(told) < 1_000
-    assert {"nudge_get_hint", "nudge_set_hint", "nudge_bump", "nudge_query"} <= set(re.findall(r"nudge_\w+", told))
-    assert {"search", "recent_context", "file_history", "session_trace"} <= set(re.findall(r"\w+", told))
-    assert {"memory_store", "memory_recall"} <= set(re.findall(r"memory_\w+", told))
+    result = modern(pipe, "server/discover")["result"]["instructions"]
+    assert len(result) < 1_000
+    assert {"nudge_get_hint", "nudge_set_hint", "nudge_bump", "nudge_query"} <= set(re.findall(r"nudge_\w+", result))
+    assert {"search", "recent_context", "file_history", "session_trace"} <= set(re.findall(r"\w+", result))
+    assert {"memory_store", "memory_recall"} <= set(re.findall(r"memory_\w+", result))
 
 
 # What is said to a message
@@ -322,8 +322,8 @@ def test_an_agent_signs_what_it_sets(pipe: Stdio) -> None:
 
 def test_a_directory_with_an_endless_name_is_answered_too(pipe: Stdio) -> None:
     """What is found out about the caller must never keep its call from being answered."""
-    found = pipe.tool("nudge_get_hint", component="none", key="x", context={"cwd": "/" + "x" * 3_000})
-    assert found["structuredContent"]["error"]["reason"] == "E_NOT_FOUND"
+    result = pipe.tool("nudge_get_hint", component="none", key="x", context={"cwd": "/" + "x" * 3_000})
+    assert result["structuredContent"]["error"]["reason"] == "E_NOT_FOUND"
 
 
 @pytest.mark.parametrize(
@@ -424,6 +424,6 @@ def test_invisible_characters_are_escaped_in_every_result(machine: Machine, char
         ("session_trace", {"session_id": "s"}),
         ("nudge_get_hint", {"component": f"a{char}pi", "key": "k"}),
     ):
-        told = client.tool(tool, **arguments)
-        assert char not in json.dumps(told, ensure_ascii=False), tool
-        assert told["structuredContent"] not in ({}, {"result": []}), tool
+        answer = client.tool(tool, **arguments)
+        assert char not in json.dumps(answer, ensure_ascii=False), tool
+        assert answer["structuredContent"] not in ({}, {"result": []}), tool

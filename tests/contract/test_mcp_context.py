@@ -107,8 +107,8 @@ def test_an_argument_comes_before_everything(agent: Stdio, places: Places) -> No
     """An explicit directory brings its own repo and branch; each explicit field wins by itself."""
     named = {"repo": "git:org/named", "branch": ["named-branch"]}
     called(agent, "set_hint", component="where", key="k", value="v", meta={"scope": named})
-    found = called(agent, "get_hint", places.turn(), component="where", key="k", context={"cwd": places.at(NAMED)})
-    assert found["match_explain"]["reasons"][:2] == [
+    result = called(agent, "get_hint", places.turn(), component="where", key="k", context={"cwd": places.at(NAMED)})
+    assert result["match_explain"]["reasons"][:2] == [
         "repo git:example.com/org/named matched",
         "branch=named-branch allowed",
     ]
@@ -134,23 +134,23 @@ def test_the_branch_is_read_anew_for_each_call(agent: Stdio, places: Places) -> 
 
 def test_a_hint_without_a_scope_belongs_to_the_repo_and_says_so(agent: Stdio) -> None:
     """Agents in two repos must not overwrite each other's hints; the note tells how to widen it."""
-    told = called(agent, "set_hint", component="default", key="k", value="v", meta={"tags": ["a"]})
-    assert told["hint"]["meta"]["scope"] == {"repo": "git:example.com/org/project"}
-    assert "git:example.com/org/project" in told["note"] and "meta.scope {}" in told["note"]
+    result = called(agent, "set_hint", component="default", key="k", value="v", meta={"tags": ["a"]})
+    assert result["hint"]["meta"]["scope"] == {"repo": "git:example.com/org/project"}
+    assert "git:example.com/org/project" in result["note"] and "meta.scope {}" in result["note"]
 
 
 def test_an_empty_scope_means_everywhere(agent: Stdio) -> None:
     """Said explicitly, nothing is added; the note says so, and how long the hint lives."""
-    told = called(agent, "set_hint", component="everywhere", key="k", value="v", meta={"scope": {}})
-    assert "scope" not in told["hint"]["meta"]
-    assert told["note"] == "scope: everywhere; kept until it is not used for 30 days"
+    result = called(agent, "set_hint", component="everywhere", key="k", value="v", meta={"scope": {}})
+    assert "scope" not in result["hint"]["meta"]
+    assert result["note"] == "scope: everywhere; kept until it is not used for 30 days"
 
 
 def test_outside_any_repo_nothing_is_added(pair: Pair, tmp_path: Path) -> None:
     """Where there is no repo, a hint is for everywhere."""
     outside = connected(pair.machine, cwd=str(tmp_path))
-    told = called(outside, "set_hint", component="outside", key="k", value="v")
-    assert "scope" not in told["hint"]["meta"] and told["note"].startswith("scope: everywhere;")
+    result = called(outside, "set_hint", component="outside", key="k", value="v")
+    assert "scope" not in result["hint"]["meta"] and result["note"].startswith("scope: everywhere;")
 
 
 def test_a_script_gets_no_scope_added(pair: Pair) -> None:
@@ -165,8 +165,8 @@ def test_a_script_gets_no_scope_added(pair: Pair) -> None:
     }
     posted = script.post("/mcp", bare).json["result"]["structuredContent"]
     script.close()
-    for told in (plain, posted):
-        assert "scope" not in told["hint"]["meta"]
+    for row in (plain, posted):
+        assert "scope" not in row["hint"]["meta"]
     assert "note" not in plain
 
 

@@ -55,8 +55,8 @@ def test_two_repos_with_one_short_name_are_two_projects(machine: Machine) -> Non
     _left_failing(machine, y, "deploy-y")
     _wait_until_stored(machine, 8)
     assert {row["project"] for row in machine.json("sessions")} == {"x/api", "y/api"}
-    told = machine.cli("inject", cwd=x).stdout
-    assert "deploy-x" in told and "deploy-y" not in told
+    result = machine.cli("inject", cwd=x).stdout
+    assert "deploy-x" in result and "deploy-y" not in result
     ambiguous = machine.cli("search", "deploy", "--project", "api")
     assert ambiguous.returncode == 3 and "name one of x/api, y/api" in ambiguous.stderr
     assert machine.cli("purge", "--project", "api").returncode == 3
@@ -129,9 +129,9 @@ def test_an_error_is_searchable_text_and_purge_agrees(machine: Machine) -> None:
     _record(machine, str(machine.base), "s1", "PostToolUseFailure", **fields)
     _ran(machine, str(machine.base), "make build")
     _wait_until_stored(machine, 2)
-    (found,) = machine.json("search", "No module named")
-    assert (found["obs_type"], found["content_preview"]) == ("command_error", "make test")
-    (whole,) = machine.json("show", str(found["id"]))
+    (result,) = machine.json("search", "No module named")
+    assert (result["obs_type"], result["content_preview"]) == ("command_error", "make test")
+    (whole,) = machine.json("show", str(result["id"]))
     assert whole["metadata"]["command"] == "make test" and whole["metadata"]["error"] == error
     assert machine.json("purge", "--search", "No module named", "--confirm")["total"] == 1
     assert machine.json("search", "No module named") == [] and len(machine.json("search", "make")) == 1
@@ -196,8 +196,8 @@ def test_a_limit_of_the_history_is_clamped(machine: Machine, verb: str) -> None:
     _wait_until_stored(machine, 9)
 
     def count(limit: str) -> int:
-        found = machine.json(*verb.split(), "--limit", limit)
-        rows = found if isinstance(found, list) else found.get("prompts") or found["sessions"]
+        result = machine.json(*verb.split(), "--limit", limit)
+        rows = result if isinstance(result, list) else result.get("prompts") or result["sessions"]
         return sum(len(row.get("touches") or row.get("observations") or [row]) for row in rows)
 
     assert count("0") == count("-7") == count("1") == 1
@@ -244,8 +244,8 @@ def test_a_file_has_one_history_in_all_clones_and_worktrees(machine: Machine) ->
     assert [session["session_id"] for session in outside["sessions"]] == [f"edit of {machine.base}/src/a.py"]
     shown = machine.cli("recent", cwd=second).stdout
     assert f"(on main, in {first})" in shown and f"in {second}" not in shown
-    told = [line for line in machine.cli("inject", cwd=second).stdout.splitlines() if line.startswith("- ")]
-    assert len(told) == 3 and all(line.endswith("changed src/a.py") for line in told)
-    places = [line.partition("(")[2].partition(")")[0] for line in told if "(" in line]
+    answer = [line for line in machine.cli("inject", cwd=second).stdout.splitlines() if line.startswith("- ")]
+    assert len(answer) == 3 and all(line.endswith("changed src/a.py") for line in answer)
+    places = [line.partition("(")[2].partition(")")[0] for line in answer if "(" in line]
     assert sorted(place.partition(",")[0] for place in places) == ["branch main", "branch topic"]
     assert all(", in " in place for place in places)

@@ -237,8 +237,8 @@ def test_the_path_wins_over_the_body(script: Http) -> None:
 @pytest.mark.parametrize("query", ["keys=build,test", "keys=build&keys=test"])
 def test_a_list_has_commas_or_is_given_repeatedly(script: Http, query: str) -> None:
     """Both ways in which clients write a list into a query string are understood."""
-    found = script.exchange("GET", f"/api/v1/hints?{query}").json["hints"]
-    assert {hit["key"] for hit in found} == {"build", "test"}
+    result = script.exchange("GET", f"/api/v1/hints?{query}").json["hints"]
+    assert {hit["key"] for hit in result} == {"build", "test"}
 
 
 # The document

@@ -223,9 +223,9 @@ def test_doctor_of_a_healthy_machine(machine: Machine) -> None:
     assert {finding["level"] for finding in findings(machine).values()} <= {"ok", "warn"}
     assert machine.pids() == []
     published = machine.http_only()
-    found = findings(machine)
-    assert found["lock"]["message"] == f"held by the server (pid {published.pid})"
-    assert published.generation in found["endpoint"]["message"]
+    result = findings(machine)
+    assert result["lock"]["message"] == f"held by the server (pid {published.pid})"
+    assert published.generation in result["endpoint"]["message"]
     for check in (
         "directory",
         "files",
@@ -238,11 +238,11 @@ def test_doctor_of_a_healthy_machine(machine: Machine) -> None:
         "clock",
         "versions",
     ):
-        assert found[check]["level"] == "ok", found[check]
+        assert result[check]["level"] == "ok", result[check]
     had_its_port = (
         str(published.port) == machine.environ["NUDGE_PORT"]
     )  # other programs of this machine may have it just then
-    assert found["port"]["level"] == ("ok" if had_its_port else "warn")
+    assert result["port"]["level"] == ("ok" if had_its_port else "warn")
     assert machine.cli("stop").returncode == 0
     assert findings(machine)["endpoint"]["level"] == "ok"
 
@@ -254,9 +254,9 @@ def test_doctor_fixes_modes(machine: Machine) -> None:
     machine.http_only()
     Path(machine.runtime).chmod(0o777)
     token.chmod(0o644)
-    found = findings(machine, code=3)
-    assert (found["directory"]["level"], found["directory"]["fix"]) == ("fail", f"chmod 700 {machine.runtime}")
-    assert (found["token"]["level"], found["token"]["fix"]) == ("fail", f"chmod 600 {token}")
+    result = findings(machine, code=3)
+    assert (result["directory"]["level"], result["directory"]["fix"]) == ("fail", f"chmod 700 {machine.runtime}")
+    assert (result["token"]["level"], result["token"]["fix"]) == ("fail", f"chmod 600 {token}")
     fixed = json.loads(machine.cli("doctor", "--fix", "--json").stdout)
     assert fixed["ok"] and {entry["check"] for entry in fixed["fixed"]} == {"directory", "token"}
     assert stat.S_IMODE(os.stat(machine.runtime).st_mode) == 0o700 and stat.S_IMODE(token.stat().st_mode) == 0o600
@@ -268,9 +268,9 @@ def test_doctor_of_a_stopped_primary(machine: Machine) -> None:
     published = machine.http_only()
     os.kill(published.pid, signal.SIGSTOP)
     done = machine.cli("doctor", "--fix", "--json")
-    found = {finding["check"]: finding for finding in json.loads(done.stdout)["findings"]}
-    assert done.returncode == 3 and str(published.pid) in found["server"]["message"]
-    assert found["server"]["fix"] == "nudge stop --force"
+    result = {finding["check"]: finding for finding in json.loads(done.stdout)["findings"]}
+    assert done.returncode == 3 and str(published.pid) in result["server"]["message"]
+    assert result["server"]["fix"] == "nudge stop --force"
     assert is_alive(published.pid) and os.path.exists(str(published.socket))
     os.kill(published.pid, signal.SIGCONT)
     assert machine.cli("status").returncode == 0
@@ -282,9 +282,9 @@ def test_doctor_clears_after_a_killed_server(machine: Machine) -> None:
     published = machine.http_only()
     os.kill(published.pid, signal.SIGKILL)
     eventually(machine.lock_is_free, "the lock is free")
-    found = findings(machine)
-    assert found["endpoint"]["level"] == "warn" and f"pid {published.pid}" in found["endpoint"]["message"]
-    assert os.path.basename(str(published.socket)) in found["leftovers"]["message"]
+    result = findings(machine)
+    assert result["endpoint"]["level"] == "warn" and f"pid {published.pid}" in result["endpoint"]["message"]
+    assert os.path.basename(str(published.socket)) in result["leftovers"]["message"]
     assert "leftovers" not in findings(machine, "--fix")
     current = machine.endpoint()
     assert current is not None and current.state == "stopped" and not os.path.exists(str(published.socket))
@@ -306,9 +306,9 @@ def test_doctor_sees_a_stranger_on_the_port(make_machine: Callable[..., Machine]
         machine = make_machine(NUDGE_PORT=str(wanted))
         assert "will take the next free one" in findings(machine)["port"]["message"]
         listening = machine.http_only().port
-        found = findings(machine)["port"]
-        assert found["message"] == f"{wanted} is held by another program; the server listens on {listening}"
-        assert str(wanted) in found["look"] and found["fix"] is None
+        result = findings(machine)["port"]
+        assert result["message"] == f"{wanted} is held by another program; the server listens on {listening}"
+        assert str(wanted) in result["look"] and result["fix"] is None
 
 
 def test_doctor_with_settings_that_cannot_be_read(make_machine: Callable[..., Machine]) -> None:

@@ -38,11 +38,11 @@ def _log(machine: Machine) -> Path:
 def _findings(machine: Machine) -> dict[str, list[dict[str, Any]]]:
     """What `nudge doctor` says is not in order, by check."""
     findings = json.loads(machine.cli("doctor", "--json").stdout)["findings"]
-    found: dict[str, list[dict[str, Any]]] = {}
+    result: dict[str, list[dict[str, Any]]] = {}
     for finding in findings:
         if finding["level"] != "ok":
-            found.setdefault(finding["check"], []).append(finding)
-    return found
+            result.setdefault(finding["check"], []).append(finding)
+    return result
 
 
 def _messages(machine: Machine) -> str:

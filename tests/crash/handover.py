@@ -95,8 +95,8 @@ def _kill_during(delay: float, whom: str) -> list[Ledger]:
 
 
 def _successor(machine: Machine, before: set[int]) -> int:
-    found: int = eventually(lambda: next(iter(set(machine.pids()) - before), None), "a successor is started")
-    return found
+    result: int = eventually(lambda: next(iter(set(machine.pids()) - before), None), "a successor is started")
+    return result
 
 
 def sigkill_during_the_handover(points: int = 8) -> Figures:

@@ -65,9 +65,9 @@ def _end_of(session: str) -> dict[str, Any]:
 
 def _check_attempts(machine: Machine, ids: list[int]) -> Figures:
     """Each once, confirmed, adopted once and updated once, with one lesson."""
-    found = {row[0]: row for row in rows(machine, _ATTEMPTS)}
-    assert sorted(found) == sorted(ids), "an attempt is lost or twice"
-    for _, owner, outcome, stored in found.values():
+    result = {row[0]: row for row in rows(machine, _ATTEMPTS)}
+    assert sorted(result) == sorted(ids), "an attempt is lost or twice"
+    for _, owner, outcome, stored in result.values():
         metadata = json.loads(stored)
         steps = ["adopted_by" if "adopted_by" in one else one["note"] for one in metadata["iterations"]]
         assert (outcome, steps, metadata["iteration_count"]) == ("confirmed", ["adopted_by", "still at it"], 2), stored
@@ -132,11 +132,11 @@ def _kill_in(machine: Machine, step: str, name: str, after: float, outcomes: Cou
 
 def _state(machine: Machine, step: str, name: str) -> bool:
     """Whether the step was made; it must be whole."""
-    found = rows(machine, f"{_ATTEMPTS} AND title = ?", name)
+    result = rows(machine, f"{_ATTEMPTS} AND title = ?", name)
     if step == "start":
-        assert len(found) <= 1, "started twice"
-        return bool(found)
-    [(attempt, owner, outcome, stored)] = found  # an attempt is never lost
+        assert len(result) <= 1, "started twice"
+        return bool(result)
+    [(attempt, owner, outcome, stored)] = result  # an attempt is never lost
     if step == "update":
         return int(json.loads(stored)["iteration_count"]) == 2
     if step == "adopt":

@@ -50,8 +50,8 @@ def _kill(machine: Machine, victim: int, ledgers: list[Ledger], recoveries: list
     if recoveries is not None:
         wait_for_more(ledgers)
         recoveries.append(time.monotonic() - began)
-    found: int = eventually(partial(_next_victim, machine, victim, recoveries is None), "another PRIMARY", 30)
-    return found
+    result: int = eventually(partial(_next_victim, machine, victim, recoveries is None), "another PRIMARY", 30)
+    return result
 
 
 def _next_victim(machine: Machine, last: int, also_starting: bool) -> int | None:

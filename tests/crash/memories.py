@@ -200,9 +200,9 @@ def post_and_kill(machine: Machine, path: str, body: Any, after: float) -> bool:
 def check_file(machine: Machine) -> Figures:
     assert rows(machine, "PRAGMA integrity_check") == [("ok",)]
     assert rows(machine, "PRAGMA foreign_key_check") == []
-    found = rows(machine, "SELECT count(*) FROM notes_fts WHERE notes_fts MATCH 'title : note OR title : whole'")
+    result = rows(machine, "SELECT count(*) FROM notes_fts WHERE notes_fts MATCH 'title : note OR title : whole'")
     expected = rows(machine, "SELECT count(*) FROM notes WHERE title LIKE '%note%' OR title = 'whole'")
-    assert found == expected, "the index does not agree with the notes"
+    assert result == expected, "the index does not agree with the notes"
     return {"integrity": "ok"}
 
 

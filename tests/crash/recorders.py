@@ -71,12 +71,12 @@ def replayed_payloads(how: str = "up") -> Figures:
         expected = Counter(kind for payload in PAYLOADS if (kind := kind_of(payload)) is not None)
         # The end of each turn replaces that of the turn before: a session has one.
         expected["session_stop"] = len({one["session_id"] for one in PAYLOADS if kind_of(one) == "session_stop"})
-        found = _types(machine)
-        assert found == expected, (found, expected)
+        result = _types(machine)
+        assert result == expected, (result, expected)
         return {
             "payloads": len(PAYLOADS),
             "classified": len(PAYLOADS),
-            "stored": sum(found.values()),
+            "stored": sum(result.values()),
             "lost": 0,
             "twice": 0,
         }

@@ -73,11 +73,11 @@ def test_a_phrase_that_was_stored_is_found(words: list[str], joints: list[str]) 
     phrase = "".join(word + joint for word, joint in zip(words, joints, strict=False))
     connection = filled(event(content=phrase), event(content="something else"))
     try:
-        found = search_observations(connection, phrase)
+        result = search_observations(connection, phrase)
     except Invalid:
         assume("(" not in phrase and ")" not in phrase)
         raise
-    assert 1 in [told["id"] for told in found]
+    assert 1 in [row["id"] for row in result]
 
 
 @given(words=st.lists(WORDS, min_size=1, max_size=6), start=st.integers(0, 5), length=st.integers(1, 6))

@@ -106,9 +106,9 @@ def check_spans(line: str) -> None:
             (again,) = parse_commands(command.text)
             assert typed_words(again) == typed_words(command)
         for length in range(1, len(command.words) + 1):
-            told = span_text(command, length).removesuffix(CUT_OFF)
-            assert line.startswith(told, command.start)
-            (again,) = parse_commands(told)
+            result = span_text(command, length).removesuffix(CUT_OFF)
+            assert line.startswith(result, command.start)
+            (again,) = parse_commands(result)
             assert typed_words(again) == typed_words(command)[: len(typed_words(again))]
             assert again.words == command.words[:length]
 
@@ -117,9 +117,9 @@ def check_as_bash(lines: list[str]) -> None:
     """What is read from a line that bash accepts is a command that bash reads there."""
     parsed = [[command for command in parse_commands(line) if command.text] for line in lines]
     expected = as_bash_reads(lines)
-    told = iter(as_bash_reads([command.text for commands in parsed for command in commands]))
+    result = iter(as_bash_reads([command.text for commands in parsed for command in commands]))
     for line, commands, whole in zip(lines, parsed, expected, strict=True):
-        for command, text in zip(commands, told, strict=False):
+        for command, text in zip(commands, result, strict=False):
             if whole is not None:
                 assert text is not None and text.rstrip(";& ") in whole, (line, command.text)
 

@@ -103,9 +103,11 @@ def _secretive(draw: st.DrawFn) -> tuple[str, Any]:
     where the caller stands, which it is told itself as the reason of a miss."""
     operation, good = draw(st.sampled_from(CALLS))
     kept = ("component", "key", "session_id", "type", "format", "mode", "os", "sensitivity", "source", "shell")
-    told = [("context", name) for name in ("cwd", "repo", "branch")]
+    result = [("context", name) for name in ("cwd", "repo", "branch")]
     free = [
-        place for place, value in places(good) if isinstance(value, str) and place[-1] not in kept and place not in told
+        place
+        for place, value in places(good)
+        if isinstance(value, str) and place[-1] not in kept and place not in result
     ]
     place = draw(st.sampled_from(free)) if free else ()
     text = draw(st.sampled_from([SECRET, f"token={SECRET}", f"{SECRET}\0", SECRET * 400]))

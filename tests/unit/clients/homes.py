@@ -44,8 +44,10 @@ def script(path: Path, body: str) -> Path:
 
 def tree(directory: Path) -> dict[str, bytes | None]:
     """Every file with its bytes, every directory, every link."""
-    found: dict[str, bytes | None] = {}
+    result: dict[str, bytes | None] = {}
     for path in sorted(directory.rglob("*")):
         name = str(path.relative_to(directory))
-        found[name] = os.readlink(path).encode() if path.is_symlink() else path.read_bytes() if path.is_file() else None
-    return found
+        result[name] = (
+            os.readlink(path).encode() if path.is_symlink() else path.read_bytes() if path.is_file() else None
+        )
+    return result

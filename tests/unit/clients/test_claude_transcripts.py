@@ -19,9 +19,9 @@ SESSION_EVENTS = ("session_start", "session_end", "session_compact")
 def read(path: Path, known: set[int] | None = None, now: float = LONG_AGO) -> list[dict[str, Any]]:
     transcript = Transcript(set() if known is None else known, from_start=True)
     with path.open("rb") as file:
-        told = [one for start, _, entry in entries(file, 0) for one in transcript.read(start, entry)]
-    told += transcript.end(now)
-    return [event for one in told if (event := extract(one.payload, now=one.at)) is not None]
+        result = [one for start, _, entry in entries(file, 0) for one in transcript.read(start, entry)]
+    result += transcript.end(now)
+    return [event for one in result if (event := extract(one.payload, now=one.at)) is not None]
 
 
 def of_all_fixtures() -> list[dict[str, Any]]:
@@ -45,8 +45,8 @@ def script(tmp_path: Path) -> Script:
 def test_what_hooks_told_has_the_same_id() -> None:
     """Every call and every prompt, of the session, its subagent and its fork: so what hooks recorded is not recorded
     again."""
-    told = {event["event_id"] for event in of_all_fixtures() if event["type"] not in SESSION_EVENTS}
-    assert told == {event["event_id"] for event in hook_events() if event["type"] not in SESSION_EVENTS}
+    result = {event["event_id"] for event in of_all_fixtures() if event["type"] not in SESSION_EVENTS}
+    assert result == {event["event_id"] for event in hook_events() if event["type"] not in SESSION_EVENTS}
 
 
 def test_what_is_told_says_the_same() -> None:
@@ -176,8 +176,8 @@ def test_a_line_that_is_being_written_waits() -> None:
 def test_a_line_beyond_measure_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is not even held in memory; the next one is read."""
     monkeypatch.setattr(limits, "MAX_TRANSCRIPT_LINE_BYTES", 20)
-    found = list(entries(io.BytesIO(b'"' + b"x" * 100 + b'"\n{"type":"mode"}\n' + b"y" * 50), 0))
-    assert [(entry, end - start) for start, end, entry in found] == [({}, 103), ({"type": "mode"}, 16)]
+    result = list(entries(io.BytesIO(b'"' + b"x" * 100 + b'"\n{"type":"mode"}\n' + b"y" * 50), 0))
+    assert [(entry, end - start) for start, end, entry in result] == [({}, 103), ({"type": "mode"}, 16)]
 
 
 def test_reading_goes_on_at_a_call_without_its_result(script: Script) -> None:

@@ -210,10 +210,10 @@ def wired(home: Path, name: str) -> Any:
 
 def test_what_claude_code_gets(home: Path) -> None:
     """Seven events, in seconds, and the server as its own command would add it."""
-    found = wired(home, "claude-code")
-    server = json.loads(found[".claude.json"])["mcpServers"]["nudge"]
+    result = wired(home, "claude-code")
+    server = json.loads(result[".claude.json"])["mcpServers"]["nudge"]
     assert server == {"type": "stdio", "command": "/opt/nudge", "args": ["serve"], "env": {}}
-    hooks = json.loads(found[".claude/settings.json"])["hooks"]
+    hooks = json.loads(result[".claude/settings.json"])["hooks"]
     assert {event: groups[0]["hooks"][0]["timeout"] for event, groups in hooks.items()} == {
         "SessionStart": 5,
         "UserPromptSubmit": 5,
@@ -229,11 +229,11 @@ def test_what_claude_code_gets(home: Path) -> None:
 
 def test_what_codex_gets(home: Path) -> None:
     """A marked block, and the five events that it has; a failed tool is one of its PostToolUse."""
-    found = wired(home, "codex")
+    result = wired(home, "codex")
     block = '# >>> nudge\n[mcp_servers.nudge]\ncommand = "/opt/nudge"\nargs = ["serve"]\n# <<< nudge\n'
-    assert found[".codex/config.toml"] == block
+    assert result[".codex/config.toml"] == block
     events = {"SessionStart", "UserPromptSubmit", "PostToolUse", "PostCompact", "SessionEnd"}
-    assert set(json.loads(found[".codex/hooks.json"])["hooks"]) == events
+    assert set(json.loads(result[".codex/hooks.json"])["hooks"]) == events
 
 
 def test_what_gemini_gets(home: Path) -> None:

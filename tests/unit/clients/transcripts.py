@@ -24,8 +24,8 @@ LONG_AGO = NOON - 30 * 86_400
 def hook_events(now: float = NOON) -> list[dict[str, Any]]:
     """What the hooks told of the recorded sessions, as `nudge record` makes events of it."""
     payloads = (FIXTURES / "transcript_hooks.jsonl").read_text(encoding="utf-8").splitlines()
-    told = (extract(json.loads(payload), now=now) for payload in payloads)
-    return [event for event in told if event is not None]
+    result = (extract(json.loads(payload), now=now) for payload in payloads)
+    return [event for event in result if event is not None]
 
 
 def recorded(home: Path) -> Path:

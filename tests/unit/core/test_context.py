@@ -200,9 +200,9 @@ class TestLocated:
         (tmp_path / ".git" / "HEAD").write_text("ref: refs/heads/dev\n")
         (tmp_path / ".git" / "config").write_text('[remote "origin"]\n\turl = git@h:o/here\n')
         known = Context(cwd=str(tmp_path), **named)
-        found = known.located(Context()) if is_named else Context().located(known)
-        assert (found.repo, found.branch) == (named.get("repo", "git:h/o/here"), named.get("branch", "dev"))
-        assert found.project == (found.repo or "").removeprefix("git:")
+        result = known.located(Context()) if is_named else Context().located(known)
+        assert (result.repo, result.branch) == (named.get("repo", "git:h/o/here"), named.get("branch", "dev"))
+        assert result.project == (result.repo or "").removeprefix("git:")
 
 
 def test_requested_env() -> None:
@@ -223,8 +223,8 @@ class TestCallerCwd:
     @pytest.mark.parametrize("cwd", ["C:\\", "C:/", "C:\\Work\\", "/", "//", "/a/./b//"])
     def test_what_it_answers_parses(self, cwd: str) -> None:
         """A server accepts any directory that a client found, a root too."""
-        found = caller_cwd(cwd)
-        assert Context.parse({"cwd": found}).cwd == found
+        result = caller_cwd(cwd)
+        assert Context.parse({"cwd": result}).cwd == result
 
 
 def test_importing_it_is_cheap() -> None:

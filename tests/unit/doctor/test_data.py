@@ -67,8 +67,8 @@ def test_a_living_server_may_be_writing(make: Make, run: Path) -> None:
 def test_a_clock_that_was_moved(make: Make, run: Path, stepped: float, level: str, words: str) -> None:
     """A step since the session began is named with its size; another boot's session says nothing about this clock."""
     write_log(run, offset=time.time() - boot_seconds() + stepped)
-    found = only(data.check_clock(make()))
-    assert found.level == level and words in found.message
+    result = only(data.check_clock(make()))
+    assert result.level == level and words in result.message
     write_log(run, offset=0.0, boot_id="another")
     assert only(data.check_clock(make())).level == "ok"
 

@@ -21,8 +21,8 @@ def test_a_fresh_machine_is_well(make: Make) -> None:
 def test_a_command_that_only_looks_is_no_fix(make: Make) -> None:
     """What mends nothing is offered as something to look at: the log of the server, and who has a port."""
     warning = "the database is odd; see: nudge doctor"
-    found = doctor.run(make(status={"durability": "process", "last_error": "x", "warnings": [warning]}))
-    looks = {one.check: one for one in found if one.look is not None}
+    result = doctor.run(make(status={"durability": "process", "last_error": "x", "warnings": [warning]}))
+    looks = {one.check: one for one in result if one.look is not None}
     assert set(looks) == {"server", "port"}
     assert not any(one.fix or "nudge doctor" in one.message for one in looks.values())
 

@@ -19,9 +19,9 @@ from tests.unit.doctor.conftest import Make, levels, mode_of, only
 def test_the_mode_of_the_directory(make: Make, run: Path, mode: int, level: str) -> None:
     """Others may neither read nor write the directory, and its owner must be able to use it."""
     run.chmod(mode)
-    found = next(iter(files.check_directories(make())))
-    assert found.level == level
-    assert found.fix == (None if level == "ok" else f"chmod 700 {run}")
+    result = next(iter(files.check_directories(make())))
+    assert result.level == level
+    assert result.fix == (None if level == "ok" else f"chmod 700 {run}")
     run.chmod(0o700)
 
 
@@ -32,11 +32,11 @@ def test_a_directory_that_is_none_of_ours(
     (tmp_path / "link").symlink_to(run)
     (tmp_path / "file").touch()
     for name in ("link", "file"):
-        found = next(iter(files.check_directories(make(directory=str(tmp_path / name)))))
-        assert (found.level, found.repair, found.fix) == ("fail", None, f"rm {tmp_path / name}")
+        result = next(iter(files.check_directories(make(directory=str(tmp_path / name)))))
+        assert (result.level, result.repair, result.fix) == ("fail", None, f"rm {tmp_path / name}")
     monkeypatch.setattr(os, "getuid", lambda: 12_345)
-    found = next(iter(files.check_directories(make())))
-    assert (found.level, found.repair) == ("fail", None) and "another user" in found.message
+    result = next(iter(files.check_directories(make())))
+    assert (result.level, result.repair) == ("fail", None) and "another user" in result.message
 
 
 def test_a_directory_that_is_not_there(make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,8 +83,8 @@ def test_a_token_that_others_could_write(make: Make, run: Path, held: Flock) -> 
     (run / "token").chmod(0o666)
     assert only(files.check_token(make())).repair is None
     held.release()
-    found = only(files.check_token(make()))
-    assert found.level == "fail" and (doctor.fix([found])) == [("token", f"removed {run / 'token'}")]
+    result = only(files.check_token(make()))
+    assert result.level == "fail" and (doctor.fix([result])) == [("token", f"removed {run / 'token'}")]
 
 
 def test_no_token(make: Make) -> None:
@@ -97,8 +97,8 @@ def test_a_file_without_a_token(make: Make, run: Path) -> None:
     """An empty or shortened file counts as a missing token: the next server, or the running one, makes a new one."""
     (run / "token").touch(mode=0o600)
     assert only(files.check_token(make())).message == "none yet; the first server creates one"
-    found = only(files.check_token(make(status={"pid": 1})))
-    assert found.level == "warn" and found.message.startswith("the file holds no token; ")
+    result = only(files.check_token(make(status={"pid": 1})))
+    assert result.level == "warn" and result.message.startswith("the file holds no token; ")
 
 
 def test_leftovers(make: Make, run: Path, held: Flock) -> None:
@@ -155,9 +155,9 @@ def test_settings_that_others_can_write(make: Make, tmp_path: Path, monkeypatch:
     file.chmod(0o644)
     assert only(files.check_data_files(make())).level == "ok"
     file.chmod(0o664)
-    found = only(files.check_data_files(make()))
-    assert (found.level, found.fix) == ("fail", f"chmod 644 {file}")
-    assert doctor.fix([found]) and mode_of(file) == 0o644
+    result = only(files.check_data_files(make()))
+    assert (result.level, result.fix) == ("fail", f"chmod 644 {file}")
+    assert doctor.fix([result]) and mode_of(file) == 0o644
 
 
 def test_a_moved_database_in_a_shared_directory(make: Make, tmp_path: Path) -> None:
@@ -166,5 +166,5 @@ def test_a_moved_database_in_a_shared_directory(make: Make, tmp_path: Path) -> N
     shared = tmp_path / "shared"
     shared.mkdir()
     shared.chmod(0o777)
-    found = only(files.check_data_files(make(environ={"NUDGE_DB": str(shared / "nudge.db")})))
-    assert (found.level, found.repair, found.fix) == ("warn", None, f"chmod go-w {shared}")
+    result = only(files.check_data_files(make(environ={"NUDGE_DB": str(shared / "nudge.db")})))
+    assert (result.level, result.repair, result.fix) == ("warn", None, f"chmod go-w {shared}")

@@ -27,15 +27,15 @@ from tests.unit.doctor.conftest import Make, levels, only
 )
 def test_versions(make: Make, version: str, level: str, fix: str | None) -> None:
     """The fix is for the older of the two: stop the server, or upgrade the command."""
-    found = only(installation.check_versions(make(status={"version": version, "members": []})))
-    assert (found.level, found.fix) == (level, fix)
+    result = only(installation.check_versions(make(status={"version": version, "members": []})))
+    assert (result.level, result.fix) == (level, fix)
 
 
 def test_members_of_another_version(make: Make) -> None:
     """Clients with another version are mentioned, without a warning."""
     status = {"version": __version__, "members": [{"version": "0.0.9"}, {"version": __version__}]}
-    found = only(installation.check_versions(make(status=status)))
-    assert found.level == "ok" and "0.0.9" in found.message
+    result = only(installation.check_versions(make(status=status)))
+    assert result.level == "ok" and "0.0.9" in result.message
     assert only(installation.check_versions(make())).level == "ok"
 
 
@@ -98,8 +98,8 @@ def test_python_and_sqlite(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_slow_environment(make: Make, tmp_path: Path) -> None:
     """What slows every start is named: no cached bytecode, a shim in front."""
     shim = program(tmp_path / "shims", "#!/usr/bin/env bash\nexec pyenv exec nudge\n")
-    found = list(installation.check_environment(make(environ={**on_path(shim), "PYTHONDONTWRITEBYTECODE": "1"})))
-    assert [finding.fix for finding in found] == ["unset PYTHONDONTWRITEBYTECODE", "uv tool install nudge-mcp"]
+    result = list(installation.check_environment(make(environ={**on_path(shim), "PYTHONDONTWRITEBYTECODE": "1"})))
+    assert [finding.fix for finding in result] == ["unset PYTHONDONTWRITEBYTECODE", "uv tool install nudge-mcp"]
     assert levels(installation.check_environment(make(environ=on_path(program(tmp_path / "bin"))))) == ["ok"]
 
 
@@ -151,8 +151,8 @@ def test_a_neighbours_command_is_not_repeated(make: Make, tmp_path: Path) -> Non
     """The command may hold a credential, and users paste the output of doctor into public places."""
     servers = {"notes": {"command": "uvx", "args": ["mem0-mcp", "--key", "sk-1234"], "env": {"KEY": "sk-1234"}}}
     write(tmp_path / ".claude.json", {"mcpServers": servers})
-    found = only(installation.check_memory_tools(make()))
-    assert "server notes (mem0)" in found.message and "sk-1234" not in found.message + str(found.fix)
+    result = only(installation.check_memory_tools(make()))
+    assert "server notes (mem0)" in result.message and "sk-1234" not in result.message + str(result.fix)
 
 
 def test_what_is_no_memory_tool(make: Make, tmp_path: Path) -> None:
@@ -193,8 +193,8 @@ def test_nudge_wired_twice(make: Make, tmp_path: Path) -> None:
     write(
         tmp_path / "work/.mcp.json", {"mcpServers": {"hints": {"command": "python", "args": ["-m", "nudge", "serve"]}}}
     )
-    found = only(installation.check_wiring(make()))
-    assert (found.level, found.fix) == ("warn", "claude mcp remove hints -s project")
+    result = only(installation.check_wiring(make()))
+    assert (result.level, result.fix) == ("warn", "claude mcp remove hints -s project")
     write(tmp_path / ".claude/settings.json", {"enabledPlugins": {"nudge@market": True}})
     assert "nudge@market" in only(installation.check_wiring(make())).message
 
@@ -206,8 +206,8 @@ def test_hooks_without_the_server(make: Make, tmp_path: Path, script: str) -> No
     hook = {"hooks": [{"type": "command", "command": f"{script} record"}]}
     settings = {"hooks": {"Stop": [hook]}}
     write(tmp_path / ".claude/settings.json", settings)
-    found = only(installation.check_wiring(make()))
-    assert (found.level, found.fix) == ("warn", "nudge connect claude-code") and "MCP server" in found.message
+    result = only(installation.check_wiring(make()))
+    assert (result.level, result.fix) == ("warn", "nudge connect claude-code") and "MCP server" in result.message
     write(tmp_path / ".claude.json", {"mcpServers": {"nudge": {"command": "nudge", "args": ["serve"]}}})
     started, missing = installation.check_wiring(make())
     assert started.level == "ok" and (missing.level, missing.fix) == ("warn", "nudge connect claude-code")
@@ -265,12 +265,12 @@ def test_the_script_that_hooks_run_exists(
     hook = {"hooks": [{"type": "command", "command": f"'{script}' record"}]}
     write(tmp_path / ".claude/settings.json", {"hooks": {"SessionStart": [hook], "Stop": [hook]}})
     snapshot = make(environ={"NUDGE_RUNTIME_DIR": str(data)})
-    found = only(installation.check_hook_script(snapshot))
+    result = only(installation.check_hook_script(snapshot))
     if state == "there":
-        assert found.level == "ok"
+        assert result.level == "ok"
         return
-    assert found.level == "fail" and found.fix == "nudge connect claude-code" and "Claude Code" in found.message
-    assert fix([found]) == [("hooks", f"wrote {script}")]
+    assert result.level == "fail" and result.fix == "nudge connect claude-code" and "Claude Code" in result.message
+    assert fix([result]) == [("hooks", f"wrote {script}")]
     assert only(installation.check_hook_script(snapshot)).level == "ok" and "record" in script.read_text()
 
 
@@ -293,9 +293,9 @@ def test_the_status_line_that_was_connected_can_be_run(
     entry = {"type": "command", "command": f"'{data}/nudge-hook' statusline"}
     write(tmp_path / ".claude/settings.json", {"statusLine": entry})
     snapshot = make(environ={"NUDGE_RUNTIME_DIR": str(data)})
-    found = only(installation.check_status_line(snapshot))
-    assert (found.level, found.fix) == ("fail", "nudge connect claude-code --statusline")
-    assert fix([found]) == [("status line", f"wrote {data}/nudge-hook")]
+    result = only(installation.check_status_line(snapshot))
+    assert (result.level, result.fix) == ("fail", "nudge connect claude-code --statusline")
+    assert fix([result]) == [("status line", f"wrote {data}/nudge-hook")]
     assert only(installation.check_status_line(snapshot)).level == "ok"
     write(tmp_path / ".claude/settings.json", {"statusLine": {**entry, "command": "/old/nudge-hook statusline"}})
     assert only(installation.check_status_line(snapshot)).repair is None
@@ -315,9 +315,9 @@ def test_the_script_is_checked_for_every_client_that_runs_it(
         Path(file.path).parent.mkdir(parents=True, exist_ok=True)
         Path(file.path).write_text(file.wire("", "").text)
     snapshot = make(environ={"NUDGE_RUNTIME_DIR": str(tmp_path / "data")})
-    found = only(installation.check_hook_script(snapshot))
-    assert "Claude Code and Gemini CLI and OpenCode" in found.message
-    assert found.fix == "nudge connect claude-code; nudge connect gemini; nudge connect opencode"
+    result = only(installation.check_hook_script(snapshot))
+    assert "Claude Code and Gemini CLI and OpenCode" in result.message
+    assert result.fix == "nudge connect claude-code; nudge connect gemini; nudge connect opencode"
     wired = [finding.message for finding in installation.check_wiring(snapshot)]
     assert "OpenCode starts it as nudge" in wired
     assert [message.partition(" has the hooks")[0] for message in wired[:2]] == ["Claude Code", "Gemini CLI"]
@@ -334,8 +334,8 @@ def test_a_client_without_hooks_is_said_to_record_nothing(make: Make, tmp_path: 
     """Its tools work, so this is no warning; a client that has no hooks at all is not blamed."""
     write(tmp_path / ".gemini/settings.json", {"mcpServers": {"nudge": {"command": "nudge", "args": ["serve"]}}})
     write(tmp_path / ".config/zed/settings.json", {"context_servers": {"nudge": {"command": "nudge"}}})
-    found = {finding.message: finding.level for finding in installation.check_wiring(make())}
-    assert found == {
+    result = {finding.message: finding.level for finding in installation.check_wiring(make())}
+    assert result == {
         "Gemini CLI starts it as nudge, without hooks: its sessions are not recorded": "ok",
         "Zed starts it as nudge": "ok",
     }
@@ -346,5 +346,5 @@ def test_a_script_in_another_place_is_for_connect_to_write(make: Make, tmp_path:
     assert list(installation.check_hook_script(make())) == []
     hook = {"hooks": [{"type": "command", "command": f"{tmp_path}/old/nudge-hook", "args": ["record"]}]}
     write(tmp_path / ".claude/settings.json", {"hooks": {"Stop": [hook]}})
-    found = only(installation.check_hook_script(make()))
-    assert found.level == "fail" and found.repair is None
+    result = only(installation.check_hook_script(make()))
+    assert result.level == "fail" and result.repair is None

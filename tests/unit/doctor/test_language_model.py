@@ -24,18 +24,18 @@ def test_without_a_model_nothing_is_said(make: Make) -> None:
 def test_it_answers_or_the_reason_is_said(make: Make) -> None:
     with model_server() as server:
         server.answer = lambda _: saying({"terms": ["storage"]})
-        found = only(check_language_model(make(settings=settings(server.url))))
-        assert found.level == OK and found.message.startswith(f"{NAME} answers in ")
+        result = only(check_language_model(make(settings=settings(server.url))))
+        assert result.level == OK and result.message.startswith(f"{NAME} answers in ")
         (request,) = server.requests
         assert "database" in request["messages"][1]["content"]
         server.answer = lambda _: recorded("ollama", "unknown_model")
-        found = only(check_language_model(make(settings=settings(server.url))))
-        assert found.level == WARN and "no model of this name" in found.message and found.fix
+        result = only(check_language_model(make(settings=settings(server.url))))
+        assert result.level == WARN and "no model of this name" in result.message and result.fix
 
 
 def test_half_a_setting_is_said(make: Make) -> None:
-    found = only(check_language_model(make(settings=Settings({"tier": "autonomous"}))))
-    assert found.level == WARN and "llm_url is not set" in found.message
+    result = only(check_language_model(make(settings=Settings({"tier": "autonomous"}))))
+    assert result.level == WARN and "llm_url is not set" in result.message
 
 
 def test_what_leaves_the_machine_is_said(make: Make) -> None:

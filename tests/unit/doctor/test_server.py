@@ -42,9 +42,9 @@ def test_a_stale_endpoint(make: Make, run: Path) -> None:
     publish(run)
     assert "gone (pid 4000000)" in only(server.check_endpoint(make())).message
     publish(run, pid=os.getppid())
-    found = only(server.check_endpoint(make()))
-    assert found.level == "warn" and "now another program" in found.message
-    assert (doctor.fix([found])) == [("endpoint", "removed server.pid")]
+    result = only(server.check_endpoint(make()))
+    assert result.level == "warn" and "now another program" in result.message
+    assert (doctor.fix([result])) == [("endpoint", "removed server.pid")]
     assert only(server.check_endpoint(make())).message == "names no server"
 
 
@@ -60,8 +60,8 @@ def test_an_endpoint_that_is_not_trusted(make: Make, run: Path) -> None:
     for content, mode in (("{", 0o600), ('{"pid": 7}', 0o666)):
         (run / paths.ENDPOINT).write_text(content)
         (run / paths.ENDPOINT).chmod(mode)
-        found = only(server.check_endpoint(make()))
-        assert found.level == "warn" and (doctor.fix([found])) == [("endpoint", f"removed {run / paths.ENDPOINT}")]
+        result = only(server.check_endpoint(make()))
+        assert result.level == "warn" and (doctor.fix([result])) == [("endpoint", f"removed {run / paths.ENDPOINT}")]
 
 
 @pytest.mark.usefixtures("held")
@@ -76,8 +76,8 @@ def test_the_socket(make: Make, run: Path) -> None:
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(path))
         path.chmod(0o666)
-        found = only(server.check_socket(make()))
-        assert found.level == "warn" and (doctor.fix([found])) == [("socket", f"chmod 600 {path}")]
+        result = only(server.check_socket(make()))
+        assert result.level == "warn" and (doctor.fix([result])) == [("socket", f"chmod 600 {path}")]
         assert only(server.check_socket(make())).level == "ok"
     publish(run, path=None)
     assert "TCP" in only(server.check_socket(make())).message
@@ -97,8 +97,8 @@ def test_a_port_before_a_server(make: Make) -> None:
         other.bind(("127.0.0.1", 0))
         other.listen()
         snapshot = make(settings=Settings({"port": other.getsockname()[1]}))
-        found = only(server.check_port(snapshot))
-        assert found.level == "warn" and found.look == f"lsof -nP -iTCP:{snapshot.settings.port} -sTCP:LISTEN"
+        result = only(server.check_port(snapshot))
+        assert result.level == "warn" and result.look == f"lsof -nP -iTCP:{snapshot.settings.port} -sTCP:LISTEN"
     assert only(server.check_port(make())).level == "ok"
 
 
@@ -150,11 +150,11 @@ def test_settings(make: Make, tmp_path: Path) -> None:
         only(server.check_settings(make(settings_problem=wrong, environ={"NUDGE_PORT": "x"}))).fix == "unset NUDGE_PORT"
     )
     config = str(tmp_path / "config.toml")
-    found = only(server.check_settings(make(settings_problem=wrong, environ={"NUDGE_CONFIG": config})))
-    assert (found.level, found.fix) == ("fail", f"${{EDITOR:-vi}} {config}")
+    result = only(server.check_settings(make(settings_problem=wrong, environ={"NUDGE_CONFIG": config})))
+    assert (result.level, result.fix) == ("fail", f"${{EDITOR:-vi}} {config}")
     assert only(server.check_settings(make(settings=Settings({"autostart": False})))).level == "warn"
-    found = only(server.check_settings(make(settings=Settings({}, ["max_hint"]), environ={"NUDGE_CONFIG": config})))
-    assert found.level == "warn" and "max_hint" in found.message and config in str(found.fix)
+    result = only(server.check_settings(make(settings=Settings({}, ["max_hint"]), environ={"NUDGE_CONFIG": config})))
+    assert result.level == "warn" and "max_hint" in result.message and config in str(result.fix)
 
 
 def test_a_variable_that_is_nearly_a_setting(make: Make) -> None:
@@ -163,8 +163,8 @@ def test_a_variable_that_is_nearly_a_setting(make: Make) -> None:
     known = {setting.variable: "1" for setting in SETTINGS}
     others = {"NUDGE_RUNTIME_DIR": "/r", "NUDGE_CONFIG": "/c", "NUDGE_THEIRS": "1"}
     assert only(server.check_settings(make(environ={**known, **others}))).level == "ok"
-    found = only(server.check_settings(make(environ={"NUDGE_MAX_HINT": "3"})))
-    assert (found.level, found.fix) == ("warn", "unset NUDGE_MAX_HINT") and "NUDGE_MAX_HINTS?" in found.message
+    result = only(server.check_settings(make(environ={"NUDGE_MAX_HINT": "3"})))
+    assert (result.level, result.fix) == ("warn", "unset NUDGE_MAX_HINT") and "NUDGE_MAX_HINTS?" in result.message
 
 
 def test_a_servers_warning_about_its_settings_is_not_repeated(make: Make) -> None:
@@ -179,9 +179,9 @@ def test_settings_that_the_server_does_not_use(make: Make, run: Path) -> None:
     environ = {"NUDGE_RUNTIME_DIR": str(run), "NUDGE_MAX_HINTS": "7"}
     config.store(str(run), "s1", {"max_hints": "5"})
     assert only(server.check_settings(make(environ=environ))).level == "ok"
-    found = only(server.check_settings(make(environ=environ, status={"port": 1})))
-    assert found.level == "warn" and "NUDGE_MAX_HINTS=7 (the server has 5)" in found.message
-    assert str(found.fix).startswith("nudge stop")
+    result = only(server.check_settings(make(environ=environ, status={"port": 1})))
+    assert result.level == "warn" and "NUDGE_MAX_HINTS=7 (the server has 5)" in result.message
+    assert str(result.fix).startswith("nudge stop")
 
 
 WELL = {"pid": 41, "owner": "client", "durability": "process", "session": {"read_only": None}, "last_error": None}

@@ -37,8 +37,8 @@ def test_words_are_indexed_on_the_event_loop(monkeypatch: pytest.MonkeyPatch) ->
         monkeypatch.setattr(TextIndex, "add", watch)
         return await app.execute("nudge.query", {"text": "docker", "regex": "build 7$"}, Call())
 
-    found = asyncio.run(main())
-    assert [hit["key"] for hit in found["hints"]] == ["k7"]
+    result = asyncio.run(main())
+    assert [hit["key"] for hit in result["hints"]] == ["k7"]
     assert threads == {threading.get_ident()}
 
 

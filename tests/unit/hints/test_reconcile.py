@@ -99,9 +99,9 @@ def test_what_the_tool_could_not_look_at_stays() -> None:
     first = [("api", "test", make("npm test"), "package.json:3"), ("api", "run", make("npm start"), "package.json:4")]
     sync(store, *first)
     before = store.hints()
-    found = [("api", "test", make("npm ci && npm test"), {"reason": "ci.yml:9"})]
+    result = [("api", "test", make("npm ci && npm test"), {"reason": "ci.yml:9"})]
     decision = store.decide_sync(
-        NOW + 1, REPO, "nudge scan", found, lambda held, _new: held.meta["reason"].startswith("package.json")
+        NOW + 1, REPO, "nudge scan", result, lambda held, _new: held.meta["reason"].startswith("package.json")
     )
     assert commit(store, decision) == {**NOTHING, "unchanged": 2}
     assert store.hints() == before

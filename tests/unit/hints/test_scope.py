@@ -91,8 +91,8 @@ def test_empty_variable_is_set() -> None:
 def test_no_value_of_the_environment_is_told() -> None:
     """Reasons name variables and never what is in them, theirs or the scope's."""
     scope = parse_scope({"env_match": {"MODE": "wanted"}})
-    told = str(scope.check(Context(env={"MODE": "actual"})).reasons)
-    assert "wanted" not in told and "actual" not in told
+    result = str(scope.check(Context(env={"MODE": "actual"})).reasons)
+    assert "wanted" not in result and "actual" not in result
 
 
 def test_windows_directory() -> None:

@@ -79,8 +79,8 @@ def test_all_variants_that_apply_are_found() -> None:
     put(store, "api", "build", "anywhere")
     put(store, "api", "build", "linux", {"scope": {"os": ["linux"]}})
     put(store, "api", "build", "darwin", {"scope": {"os": ["darwin"]}})
-    found = finish(store.query(NOW, context=Context(os="linux")))["hints"]
-    assert [entry["hint"]["value"] for entry in found] == ["linux", "anywhere"]
+    result = finish(store.query(NOW, context=Context(os="linux")))["hints"]
+    assert [entry["hint"]["value"] for entry in result] == ["linux", "anywhere"]
 
 
 @pytest.mark.parametrize(

@@ -344,10 +344,10 @@ def test_each_system_gets_its_own() -> None:
     store = new_store()
     for name, path in (("linux", "/srv"), ("darwin", "/Users/dev"), ("windows", "c:\\code")):
         put(store, "http-proxy", "directory", path, {"scope": {"os": [name]}})
-    found = [
+    result = [
         finish(store.get(NOW, "http-proxy", "directory", here))["hint"]["value"] for here in (LINUX, DARWIN, WINDOWS)
     ]
-    assert found == ["/srv", "/Users/dev", "c:\\code"]
+    assert result == ["/srv", "/Users/dev", "c:\\code"]
 
 
 def test_more_specific_variant_wins() -> None:

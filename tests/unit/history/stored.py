@@ -59,12 +59,12 @@ def empty() -> sqlite3.Connection:
 def filled(*events: dict[str, Any]) -> sqlite3.Connection:
     """A store to which these were told in this order."""
     connection = empty()
-    for told in events:
-        store.insert_event(connection, told)
+    for row in events:
+        store.insert_event(connection, row)
     return connection
 
 
 def rows(connection: sqlite3.Connection, columns: str, table: str = "observations") -> list[Any]:
     """Single columns as plain values."""
-    found = connection.execute(f"SELECT {columns} FROM {table} ORDER BY 1").fetchall()  # noqa: S608 - a test's own words
-    return [row[0] if len(row) == 1 else tuple(row) for row in found]
+    result = connection.execute(f"SELECT {columns} FROM {table} ORDER BY 1").fetchall()  # noqa: S608 - a test's own words
+    return [row[0] if len(row) == 1 else tuple(row) for row in result]

@@ -166,7 +166,7 @@ def test_what_is_told_can_be_stored(told: dict[str, Any], kind: str) -> None:
 
 def test_no_two_recorded_events_are_one() -> None:
     """Two resumes of one session in the same seconds are two events."""
-    events = [event for _, told, _ in RECORDED if (event := extract(told, now=NOW))]
+    events = [event for _, row, _ in RECORDED if (event := extract(row, now=NOW))]
     assert len({event["event_id"] for event in events}) == len(events) == sum(bool(kind) for _, _, kind in RECORDED)
 
 
@@ -179,9 +179,9 @@ def test_an_unknown_event_is_ignored() -> None:
 @pytest.mark.parametrize("value", [None, "", 7, ["x"]])
 def test_a_required_field_is_required(field: str, value: object) -> None:
     """Also of an event that would be ignored: a hook that is wired wrong should say so."""
-    for told in (bash("ls"), payload("Stop")):
+    for row in (bash("ls"), payload("Stop")):
         with pytest.raises(Invalid, match=field):
-            extract({**told, field: value}, now=NOW)
+            extract({**row, field: value}, now=NOW)
 
 
 def test_an_endless_session_id_is_refused() -> None:
@@ -314,8 +314,8 @@ def test_text_behind_blanks_is_recorded(blank: str) -> None:
 )
 def test_what_a_client_printed_is_no_prompt(text: str) -> None:
     """The output of a command of the client itself stands in the place of a prompt; nobody typed it."""
-    told = {"hook_event_name": "UserPromptSubmit", "session_id": "s", "cwd": "/", "prompt": text}
-    assert extract(told, now=NOW) is None
+    result = {"hook_event_name": "UserPromptSubmit", "session_id": "s", "cwd": "/", "prompt": text}
+    assert extract(result, now=NOW) is None
 
 
 def test_a_command_keeps_its_description_and_duration() -> None:
@@ -550,11 +550,11 @@ def test_a_tool_call(told: dict[str, Any], kind: str, content: str, path: str | 
 def test_the_size_of_a_change_is_kept() -> None:
     """Lines, not text."""
     edits = [
-        told
-        for told in CLAUDE_CODE
-        if told["hook_event_name"] == "PostToolUse" and told["tool_name"] in ("Read", "Write", "Edit")
+        row
+        for row in CLAUDE_CODE
+        if row["hook_event_name"] == "PostToolUse" and row["tool_name"] in ("Read", "Write", "Edit")
     ]
-    written, read, edited = (event_of(told)["metadata"] for told in edits)
+    written, read, edited = (event_of(row)["metadata"] for row in edits)
     assert written == {"lines": 1, "created": False, "duration_ms": 13}
     assert read == {"lines": {"startLine": 1, "numLines": 2, "totalLines": 2}, "duration_ms": 7}
     assert edited == {"added": 1, "removed": 1, "duration_ms": 25}
@@ -609,8 +609,8 @@ def test_an_mcp_call_keeps_short_arguments() -> None:
 
 def test_metadata_fits_the_store() -> None:
     """Whatever is said in characters that take twelve bytes in JSON, the store takes it."""
-    told = failure("mcp__s__t", {f"{n}" + "😀" * 50: "😀" * 500 for n in range(50)}, "😀" * 9_000)
-    event = event_of(told)
+    result = failure("mcp__s__t", {f"{n}" + "😀" * 50: "😀" * 500 for n in range(50)}, "😀" * 9_000)
+    event = event_of(result)
     assert Event(event).type == "mcp_call"
     assert len(json.dumps(event).encode()) <= limits.MAX_EVENT_BYTES
 
@@ -702,8 +702,8 @@ def test_the_same_call_told_twice_is_one_event() -> None:
     """A plugin and a hook that are both wired tell the same; so does the spool's replay."""
     assert event_of(bash("ls"))["event_id"] == event_of(bash("ls"))["event_id"]
     ids = {
-        event_of(told)["event_id"]
-        for told in (bash("ls"), bash("ls") | {"tool_use_id": "t-2"}, bash("ls") | {"session_id": "s-2"})
+        event_of(row)["event_id"]
+        for row in (bash("ls"), bash("ls") | {"tool_use_id": "t-2"}, bash("ls") | {"session_id": "s-2"})
     }
     assert len(ids) == 3
 
@@ -726,10 +726,10 @@ def test_prompts_are_told_apart_by_the_clients_id() -> None:
 
 def test_session_events_are_one_for_ten_seconds() -> None:
     """They have no id of their own, and two hooks that tell the same run at the same time."""
-    told = payload("SessionStart", source="startup")
+    result = payload("SessionStart", source="startup")
 
     def at(now: float) -> str:
-        event = extract(told, now=now)
+        event = extract(result, now=now)
         assert event is not None
         return str(event["event_id"])
 
@@ -738,8 +738,8 @@ def test_session_events_are_one_for_ten_seconds() -> None:
 
 def test_without_an_id_an_event_is_its_own() -> None:
     """Two that look the same may be two."""
-    told = bash("ls") | {"tool_use_id": None}
-    assert event_of(told)["event_id"] != event_of(told)["event_id"]
+    result = bash("ls") | {"tool_use_id": None}
+    assert event_of(result)["event_id"] != event_of(result)["event_id"]
 
 
 def test_ids_do_not_depend_on_the_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -761,14 +761,14 @@ def test_ids_do_not_depend_on_the_interpreter(monkeypatch: pytest.MonkeyPatch) -
 
 def test_ids_of_a_session_begin_alike() -> None:
     """The database sorts them: a session's events are written to one page, not to one of all pages each."""
-    told = (
+    result = (
         bash("ls"),
         bash("make") | {"tool_use_id": "t-2"},
         bash("ls") | {"tool_use_id": None},
         payload("SessionEnd"),
     )
-    ids = [str(event_of(one)["event_id"]) for one in told]
-    assert len(set(ids)) == len(told) and {len(identity) for identity in ids} == {32}
+    ids = [str(event_of(one)["event_id"]) for one in result]
+    assert len(set(ids)) == len(result) and {len(identity) for identity in ids} == {32}
     assert len({identity[:8] for identity in ids}) == 1
     assert event_of(bash("ls") | {"session_id": "s-2"})["event_id"][:8] != ids[0][:8]
 
@@ -816,8 +816,8 @@ def test_no_field_has_to_be_what_it_should(name: str, junk: object) -> None:
         {"tool_name": used, "tool_input": dict.fromkeys(ARGUMENTS, junk), "tool_response": response} for used in USED
     ]
     everything: dict[str, Any] = dict.fromkeys(FIELDS, junk)
-    for told in (everything, *calls):
-        event = extract(payload(name, **told), now=NOW)
+    for row in (everything, *calls):
+        event = extract(payload(name, **row), now=NOW)
         assert event is None or Event(event).type in TYPES
         assert json.dumps(event, ensure_ascii=False).encode()
 

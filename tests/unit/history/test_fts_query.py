@@ -7,7 +7,7 @@ import pytest
 from nudge.core.errors import Invalid
 from nudge.history.search import search_observations
 from tests.unit.history.stored import empty
-from tests.unit.history.test_search import found
+from tests.unit.history.test_search import ids_found
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ from tests.unit.history.test_search import found
 )
 def test_fts5_syntax_means_what_it_says(query: str, expected: set[int]) -> None:
     """Operators, phrases, prefixes, columns, NEAR, and parentheses beside words, which FTS5 alone refuses."""
-    assert found(query) == expected
+    assert ids_found(query) == expected
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_fts5_syntax_means_what_it_says(query: str, expected: set[int]) -> None:
 )
 def test_a_plain_phrase_just_works(query: str, expected: set[int]) -> None:
     """Whatever an agent copies out of a terminal is searched for by its words."""
-    assert found(query) == expected
+    assert ids_found(query) == expected
 
 
 @pytest.mark.parametrize(

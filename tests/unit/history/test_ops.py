@@ -57,7 +57,7 @@ class Service:
         return asyncio.run(run(self.app, parsed, call.located(parsed.place())))
 
     def record(self, *events: dict[str, Any]) -> list[int | None]:
-        return [self("record", event=told)["id"] for told in events]
+        return [self("record", event=row)["id"] for row in events]
 
     @property
     def now(self) -> int:
@@ -142,7 +142,7 @@ def test_what_is_not_an_error(service: Service, name: str, params: dict[str, Any
 def test_what_is_left_of_an_answer_is_an_answer(service: Service) -> None:
     """Ids of which some are gone, an anchor alone, a session with an empty window."""
     service.record(event(timestamp=1_000))
-    assert [told["id"] for told in service("get_observations", ids=[9, 1])] == [1]
+    assert [row["id"] for row in service("get_observations", ids=[9, 1])] == [1]
     assert service("timeline", anchor=1) == {
         "anchor": service("get_observations", ids=[1])[0],
         "before": [],
@@ -171,8 +171,8 @@ def test_a_file_by_any_of_its_names(service: Service) -> None:
     service.record(event("file_edit", "/work/app/big.txt", file_path="/work/app/big.txt"))
     here = Call(context=Context(cwd="/work/app"))
     for name in ("/work/app/big.txt", "big.txt", "./big.txt", "../app/big.txt", "/work/app/../app/big.txt"):
-        told = service("file_history", file_path=name, call=here)
-        assert (told["file_path"], len(told["sessions"])) == ("/work/app/big.txt", 1), name
+        result = service("file_history", file_path=name, call=here)
+        assert (result["file_path"], len(result["sessions"])) == ("/work/app/big.txt", 1), name
     assert service("file_history", file_path="big.txt", call=Call()) == {"file_path": "big.txt", "sessions": []}
 
 
@@ -191,16 +191,16 @@ def test_the_project_is_the_callers_unless_it_says_otherwise(service: Service) -
         event(content="cargo a"), event(content="cargo b", project="other"), event(content="cargo c", project=None)
     )
 
-    def found(**params: Any) -> list[str]:
-        return sorted(told["content_preview"] for told in service("search", query="cargo", **params))
+    def previews(**params: Any) -> list[str]:
+        return sorted(row["content_preview"] for row in service("search", query="cargo", **params))
 
-    assert found() == ["cargo a"]
-    assert found(project="other") == ["cargo b"]
-    assert found(project=None) == ["cargo a", "cargo b", "cargo c"]
+    assert previews() == ["cargo a"]
+    assert previews(project="other") == ["cargo b"]
+    assert previews(project=None) == ["cargo a", "cargo b", "cargo c"]
     assert len(service("search", query="cargo", call=Call())) == 3
-    scores = {told["content"]: told["score"] for told in service("recent_context")}
+    scores = {row["content"]: row["score"] for row in service("recent_context")}
     assert scores["cargo a"] > scores["cargo b"]
-    assert len({told["score"] for told in service("recent_context", project=None)}) == 1
+    assert len({row["score"] for row in service("recent_context", project=None)}) == 1
 
 
 def test_a_private_project_is_not_told_about_elsewhere(service: Service) -> None:
@@ -211,18 +211,18 @@ def test_a_private_project_is_not_told_about_elsewhere(service: Service) -> None
     env: dict[str, str | None] = {"NUDGE_CROSS_PROJECT": None, "NUDGE_PRIVATE_PROJECTS": "PayRoll"}
     there, here, nowhere = (Call(context=Context(project=name), env=env) for name in ("payroll", "app", None))
 
-    def told(name: str, call: Call, **params: Any) -> list[str]:
+    def projects(name: str, call: Call, **params: Any) -> list[str]:
         rows = service(name, call=call, **({"query": "cargo"} if name == "search" else {}), **params)
         return sorted(row.get("project") or row["session_id"] for row in rows)
 
     for name in ("search", "recent_context", "sessions"):
-        assert told(name, here, project=None) == told(name, nowhere, project=None) == ["app", "web"], name
-        assert told(name, there, project=None) == ["app", "payroll", "web"], name
-        assert told(name, nowhere, project=None, context={"project": "payroll"}) == ["app", "payroll", "web"], name
-        assert "payroll" in told(name, here, project="PayRoll"), name
-        assert "payroll" in told(name, Call(env=dict.fromkeys(env)), project=None), name
-    assert told("recent_context", here) == ["app", "web"] and told("sessions", here, session="pay") == []
-    assert told("sessions", there, session="pay") == ["payroll"]
+        assert projects(name, here, project=None) == projects(name, nowhere, project=None) == ["app", "web"], name
+        assert projects(name, there, project=None) == ["app", "payroll", "web"], name
+        assert projects(name, nowhere, project=None, context={"project": "payroll"}) == ["app", "payroll", "web"], name
+        assert "payroll" in projects(name, here, project="PayRoll"), name
+        assert "payroll" in projects(name, Call(env=dict.fromkeys(env)), project=None), name
+    assert projects("recent_context", here) == ["app", "web"] and projects("sessions", here, session="pay") == []
+    assert projects("sessions", there, session="pay") == ["payroll"]
 
 
 def test_a_caller_can_hide_more_and_show_no_more(service: Service) -> None:
@@ -264,7 +264,7 @@ def test_a_limit_is_taken_for_the_nearest_allowed_one(
         )
 
     def size(answer: Any) -> int:
-        return sum(len(found["touches"]) for found in answer["sessions"]) if isinstance(answer, dict) else len(answer)
+        return sum(len(row["touches"]) for row in answer["sessions"]) if isinstance(answer, dict) else len(answer)
 
     assert size(service(name, **params, limit=10**9)) == most
     assert size(service(name, **params, limit=0)) == size(service(name, **params, limit=-5)) == 1
@@ -286,8 +286,8 @@ def test_the_defaults_are_those_of_the_tools() -> None:
 
 def test_recording_twice_is_recording_once(service: Service) -> None:
     """An event is stored once by its id, whatever the request's id is."""
-    told = event()
-    assert service.record(told, told) == [1, None]
+    result = event()
+    assert service.record(result, result) == [1, None]
 
 
 def test_what_nobody_redacted_is_redacted_here(service: Service) -> None:
@@ -329,7 +329,7 @@ def test_eight_recorders_at_once_lose_nothing(service: Service) -> None:
         await asyncio.gather(*(recorder(name) for name in range(8)))
 
     asyncio.run(main())
-    assert [told["observation_count"] for told in service("sessions")] == [100] * 8
+    assert [row["observation_count"] for row in service("sessions")] == [100] * 8
 
 
 def test_pins_name_what_is_missing(service: Service) -> None:
@@ -344,11 +344,18 @@ def test_pins_name_what_is_missing(service: Service) -> None:
 def test_a_purge_counts_before_it_deletes(service: Service) -> None:
     """Only `confirm` deletes."""
     service.record(event(content="keep"), event(content="plugh"), event("search", "plugh too"))
-    told = {"total": 2, "counts": {"command": 1, "search": 1}, "pinned": 0, "prompts": 0, "injections": 0, "waiting": 0}
-    assert service("purge", search="plugh") == {**told, "deleted": False}
+    result = {
+        "total": 2,
+        "counts": {"command": 1, "search": 1},
+        "pinned": 0,
+        "prompts": 0,
+        "injections": 0,
+        "waiting": 0,
+    }
+    assert service("purge", search="plugh") == {**result, "deleted": False}
     assert len(service("search", query="plugh")) == 2
     done = service("purge", search="plugh", confirm=True)
-    assert done == {**told, "deleted": True, "scrubbed": True, "backups": []}
+    assert done == {**result, "deleted": True, "scrubbed": True, "backups": []}
     assert service("search", query="plugh") == []
     assert b"plugh" not in b"".join(file.read_bytes() for file in service.path.parent.iterdir())
 
@@ -377,11 +384,11 @@ def test_a_backup_is_a_whole_database(service: Service, tmp_path: Path) -> None:
     """Opened in the place of the original, it holds the same."""
     service.record(event(content="kept"))
     target = str(tmp_path / "copy.db")
-    told = service("backup", path=target)
-    assert told == {"path": target, "bytes": os.path.getsize(target)}
+    result = service("backup", path=target)
+    assert result == {"path": target, "bytes": os.path.getsize(target)}
     assert stat.S_IMODE(os.stat(target).st_mode) == 0o600
     restored = Service(Path(target))
-    assert [found["content_preview"] for found in restored("search", query="kept")] == ["kept"]
+    assert [row["content_preview"] for row in restored("search", query="kept")] == ["kept"]
     restored.database.close()
 
 

@@ -27,8 +27,8 @@ def test_a_project_is_shown_by_its_short_name_while_that_is_unambiguous() -> Non
 def test_a_short_name_stands_for_a_project_while_it_is_unambiguous() -> None:
     """When it is not, the error names the candidates; a name that no project has is no error."""
     connection = filled(*(event(project=project, session_id=project) for project in (X, Y, WEB)))
-    found = [projects.find(connection, name) for name in ("web", "x/api", "git:y/api", X, "nothing", None)]
-    assert found == [WEB, X, Y, X, "nothing", None]
+    result = [projects.find(connection, name) for name in ("web", "x/api", "git:y/api", X, "nothing", None)]
+    assert result == [WEB, X, Y, X, "nothing", None]
     with pytest.raises(Invalid, match="project: api matches 2 repos; name one of x/api, y/api"):
         projects.find(connection, "api")
 

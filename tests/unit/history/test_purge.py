@@ -185,10 +185,10 @@ def test_a_session_of_which_nothing_is_left_goes() -> None:
 
 def test_what_was_purged_does_not_come_back() -> None:
     """The event's id stays known: a replay out of a spool or a transcript brings nothing back."""
-    told = event()
-    connection = filled(told)
+    result = event()
+    connection = filled(result)
     purged(connection, ids=[1])
-    assert store.insert_event(connection, told) is None
+    assert store.insert_event(connection, result) is None
     assert rows(connection, "id") == []
 
 
@@ -212,8 +212,8 @@ def test_what_was_purged_is_gone_from_the_bytes(
         event(content=f"echo {MARKER}", session_id="s2", metadata={"note": MARKER}),
         event("session_end", "x", NOW + 999, session_id="s1"),
     ]
-    for told in [*fillers[:150], *secret, *fillers[150:]]:
-        store.insert_event(connection, told)
+    for row in [*fillers[:150], *secret, *fillers[150:]]:
+        store.insert_event(connection, row)
     store.store_injection(connection, "s9", NOW, [{"id": 153}], f"#153 {MARKER}")
     assert any(MARKER.encode() in file.read_bytes() for file in tmp_path.iterdir())
     purged(connection, search=MARKER)
@@ -273,10 +273,10 @@ def test_a_prompt_keeps_its_words_as_long_as_its_observation() -> None:
     assert json.loads(rows(connection, "summary", "sessions")[0])["intent"] == "wish"
     assert sweep_observations(connection, NOW, RETENTION_DAYS) == {"user_prompt": 2}
     assert rows(connection, "content", "prompts") == ["", "pinned"]
-    (told,) = queries.file_history(connection, "/a")["sessions"]
-    assert (told["touches"][0]["prompt_content"], told["summary_intent"]) == (None, "pinned")
+    (result,) = queries.file_history(connection, "/a")["sessions"]
+    assert (result["touches"][0]["prompt_content"], result["summary_intent"]) == (None, "pinned")
     traced = traces.trace(connection, "s1")
-    assert [(found["content"], found["observation_count"]) for found in traced["prompts"]] == [
+    assert [(row["content"], row["observation_count"]) for row in traced["prompts"]] == [
         ("", 1),
         ("pinned", 1),
         ("", 1),

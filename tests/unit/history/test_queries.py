@@ -18,7 +18,7 @@ from tests.unit.history.stored import NOW, edit, empty, event, filled, prompt, r
 
 
 def ids(found: list[dict[str, Any]]) -> list[int]:
-    return [told["id"] for told in found]
+    return [row["id"] for row in found]
 
 
 # get
@@ -56,8 +56,8 @@ def test_a_timeline_is_in_the_order_of_time() -> None:
     )
     around = queries.timeline(connection, 1, 1, 5)
     assert around["anchor"]["content"] == "3"
-    assert [told["content"] for told in around["before"]] == ["2"]
-    assert [told["content"] for told in around["after"]] == ["4", "5"]
+    assert [row["content"] for row in around["before"]] == ["2"]
+    assert [row["content"] for row in around["after"]] == ["4", "5"]
 
 
 def test_an_anchor_alone_has_nothing_around_it() -> None:
@@ -89,10 +89,12 @@ def traced() -> sqlite3.Connection:
 
 def test_a_trace_tells_each_prompt_with_its_actions() -> None:
     """What belongs to no prompt stands where it happened, under the system's name."""
-    told = traces.trace(traced(), "s1")
-    assert (told["session_id"], told["project"], told["started_at"], told["ended_at"]) == ("s1", "app", NOW, NOW + 50)
+    result = traces.trace(traced(), "s1")
+    about = [result[name] for name in ("session_id", "project", "started_at", "ended_at")]
+    assert about == ["s1", "app", NOW, NOW + 50]
     shape = [
-        (entry["source"], entry["prompt_id"], entry["content"], entry["observation_count"]) for entry in told["prompts"]
+        (entry["source"], entry["prompt_id"], entry["content"], entry["observation_count"])
+        for entry in result["prompts"]
     ]
     assert shape == [
         ("system", None, "", 1),
@@ -100,7 +102,7 @@ def test_a_trace_tells_each_prompt_with_its_actions() -> None:
         ("user", 2, "thanks", 0),
         ("system", None, "", 1),
     ]
-    assert told["prompts"][1]["observations"][0] == {
+    assert result["prompts"][1]["observations"][0] == {
         "id": 3,
         "timestamp": NOW + 20,
         "obs_type": "file_read",
@@ -124,8 +126,8 @@ def test_a_trace_is_in_order_within_a_second() -> None:
 
 def test_a_window_holds_for_prompts_and_observations_alike() -> None:
     """A prompt inside stays, without the observations outside."""
-    told = traces.trace(traced(), "s1", before=NOW + 30, after=NOW)
-    assert [(entry["content"], entry["observation_count"]) for entry in told["prompts"]] == [("Fix the login bug", 1)]
+    result = traces.trace(traced(), "s1", before=NOW + 30, after=NOW)
+    assert [(entry["content"], entry["observation_count"]) for entry in result["prompts"]] == [("Fix the login bug", 1)]
 
 
 def test_a_long_trace_comes_in_parts() -> None:
@@ -174,13 +176,13 @@ def test_a_file_has_a_biography() -> None:
     """By session, the latest first, each touch with the human wish behind it."""
     connection = traced()
     store.insert_event(connection, edit("/src/auth.py", NOW + 500, session_id="s2", project="other"))
-    told = queries.file_history(connection, "/src/auth.py")
-    assert [(found["session_id"], found["project"], found["summary_intent"]) for found in told["sessions"]] == [
+    result = queries.file_history(connection, "/src/auth.py")
+    assert [(row["session_id"], row["project"], row["summary_intent"]) for row in result["sessions"]] == [
         ("s2", "other", None),
         ("s1", "app", "Fix the login bug"),
     ]
-    assert told["sessions"][1]["started_at"] == NOW
-    assert told["sessions"][1]["touches"][1] == {
+    assert result["sessions"][1]["started_at"] == NOW
+    assert result["sessions"][1]["touches"][1] == {
         "observation_id": 4,
         "timestamp": NOW + 30,
         "obs_type": "file_edit",
@@ -203,10 +205,10 @@ def test_a_change_of_several_files_is_in_the_biography_of_each() -> None:
     """And in the summary of its session; each once, also when a change names one twice."""
     files = ["/a.py", "/b.py", "/b.py", "/c.py"]
     connection = filled(edit("/a.py", NOW, metadata={"files": files}), edit("/b.py", NOW + 1), event(timestamp=NOW + 2))
-    found = {
+    result = {
         path: queries.file_history(connection, path)["sessions"][0]["touches"] for path in ("/a.py", "/b.py", "/c.py")
     }
-    assert {path: [touch["observation_id"] for touch in touches] for path, touches in found.items()} == {
+    assert {path: [touch["observation_id"] for touch in touches] for path, touches in result.items()} == {
         "/a.py": [1],
         "/b.py": [1, 2],
         "/c.py": [1],
@@ -234,13 +236,13 @@ def test_sessions_are_listed_latest_first() -> None:
     connection = filled(
         event(session_id="abc"), event(session_id="abd", timestamp=NOW + 9, project="other"), event(session_id="abc")
     )
-    found = queries.sessions(connection)
-    assert [told["session_id"] for told in found] == ["abd", "abc"]
-    assert (found[1]["observation_count"], found[1]["last_event_at"], found[1]["client"]) == (2, NOW, "claude-code")
-    assert [told["session_id"] for told in queries.sessions(connection, project="app")] == ["abc"]
-    assert [told["session_id"] for told in queries.sessions(connection, prefix="abd")] == ["abd"]
+    result = queries.sessions(connection)
+    assert [row["session_id"] for row in result] == ["abd", "abc"]
+    assert (result[1]["observation_count"], result[1]["last_event_at"], result[1]["client"]) == (2, NOW, "claude-code")
+    assert [row["session_id"] for row in queries.sessions(connection, project="app")] == ["abc"]
+    assert [row["session_id"] for row in queries.sessions(connection, prefix="abd")] == ["abd"]
     assert queries.sessions(connection, prefix="ab_") == []
-    assert [told["session_id"] for told in queries.sessions(connection, limit=1, offset=1)] == ["abc"]
+    assert [row["session_id"] for row in queries.sessions(connection, limit=1, offset=1)] == ["abc"]
 
 
 def test_an_export_page_by_page_holds_everything_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -248,18 +250,18 @@ def test_an_export_page_by_page_holds_everything_once(monkeypatch: pytest.Monkey
     monkeypatch.setattr(limits, "EXPORT_PAGE", 2)
     connection = traced()
     store.store_injection(connection, "s1", NOW, [1], "told")
-    told: list[dict[str, Any]] = []
+    result: list[dict[str, Any]] = []
     place: str | None = None
     while True:
         page = queries.export(connection, place)
-        told += page["rows"]
+        result += page["rows"]
         place = page["next"]
         if place is None:
             break
-    kinds = [row["kind"] for row in told]
+    kinds = [row["kind"] for row in result]
     assert kinds == ["session"] + ["prompt"] * 2 + ["observation"] * 6 + ["injection"]
-    assert [row["id"] for row in told if row["kind"] == "observation"] == [1, 2, 3, 4, 5, 6]
-    assert told[0]["summary"]["intent"] == "Fix the login bug"
+    assert [row["id"] for row in result if row["kind"] == "observation"] == [1, 2, 3, 4, 5, 6]
+    assert result[0]["summary"]["intent"] == "Fix the login bug"
 
 
 def test_an_export_page_stays_below_what_a_call_may_carry() -> None:

@@ -72,8 +72,8 @@ def found_in(event: dict[str, Any]) -> list[str]:
 def test_no_credential_survives_in_any_place(secret: str) -> None:
     """Commands, errors, paths, prompts, names and values: no leaf of any event holds anything the guard would
     refuse."""
-    for told in places(secret):
-        event = extract(told, now=NOW)
+    for row in places(secret):
+        event = extract(row, now=NOW)
         assert event is not None
         assert found_in(locate(event, Context(repo=secret, project=secret))) == []
         assert secret not in json.dumps(event, ensure_ascii=False)
@@ -83,8 +83,8 @@ def test_no_credential_survives_on_its_own() -> None:
     """A value that is nothing but a credential needs no words around it to be one."""
     for secret in ALONE:
         asked = tool("WebSearch", {"query": secret})
-        for told in (payload("UserPromptSubmit", prompt=secret), bash(secret), tool("mcp__s__t", {"v": secret}), asked):
-            event = extract(told, now=NOW)
+        for row in (payload("UserPromptSubmit", prompt=secret), bash(secret), tool("mcp__s__t", {"v": secret}), asked):
+            event = extract(row, now=NOW)
             assert event is not None
             assert found_in(event) == [], secret
 
@@ -92,8 +92,8 @@ def test_no_credential_survives_on_its_own() -> None:
 def test_the_spool_file_is_clean(tmp_path: Path) -> None:
     """The bytes on disk, not only what is read back."""
     for secret in ANYWHERE:
-        for told in places(secret)[:4]:
-            event = extract(told, now=NOW)
+        for row in places(secret)[:4]:
+            event = extract(row, now=NOW)
             assert event is not None
             spool.write(str(tmp_path), event)
     kept = [Path(path).read_text(encoding="utf-8") for path in spool.pending(str(tmp_path))]

@@ -25,7 +25,7 @@ HISTORY = [
 ]
 
 
-def found(query: str, **options: Any) -> set[int]:
+def ids_found(query: str, **options: Any) -> set[int]:
     """Those with everything that was asked for."""
     rows = search_observations(filled(*HISTORY), query, **options)
     return {row["id"] for row in rows if "partial" not in row}
@@ -45,16 +45,16 @@ def test_no_word_is_looked_up_that_something_was_found_by(monkeypatch: pytest.Mo
         return {}
 
     monkeypatch.setattr("nudge.history.search.find_corrections", find)
-    assert found("running parser") and looked_up == []
-    assert not found("running zebras") and looked_up == ["running", "zebras"]
+    assert ids_found("running parser") and looked_up == []
+    assert not ids_found("running zebras") and looked_up == ["running", "zebras"]
     looked_up.clear()
-    assert found("running OR zebras") and set(looked_up) == {"running", "zebras"}
+    assert ids_found("running OR zebras") and set(looked_up) == {"running", "zebras"}
 
 
 def test_a_misspelled_word_is_found() -> None:
     """By the nearest word that an observation has; one in quotes, or with an operator for prefixes, is meant so."""
-    assert found("curl loaclhost health") == {4}
-    assert found('"loaclhost"') == set() and found("loaclhos*") == set()
+    assert ids_found("curl loaclhost health") == {4}
+    assert ids_found('"loaclhost"') == set() and ids_found("loaclhos*") == set()
 
 
 def test_an_entry_is_enough_to_judge_by() -> None:
@@ -75,10 +75,10 @@ def test_an_entry_is_enough_to_judge_by() -> None:
 
 def test_filters_narrow_together() -> None:
     """Project, type and time; the bounds are outside."""
-    assert found("tests OR build OR health", project="app") == {1, 2, 6}
-    assert found("tests OR build OR health", project="app", obs_type="command") == {1, 6}
-    assert found("tests OR build OR health", after=NOW, before=NOW + 5) == {2, 4}
-    assert found("tests", project="nobody") == set()
+    assert ids_found("tests OR build OR health", project="app") == {1, 2, 6}
+    assert ids_found("tests OR build OR health", project="app", obs_type="command") == {1, 6}
+    assert ids_found("tests OR build OR health", after=NOW, before=NOW + 5) == {2, 4}
+    assert ids_found("tests", project="nobody") == set()
 
 
 def test_an_unknown_type_is_refused() -> None:
@@ -96,7 +96,7 @@ def test_pages_follow_each_other() -> None:
             for start in (0, 4, 8, 12)
         ]
         assert [len(page) for page in pages] == [4, 4, 1, 0]
-        assert {told["id"] for page in pages for told in page} == set(range(1, 10))
+        assert {row["id"] for page in pages for row in page} == set(range(1, 10))
 
 
 def test_relevance_does_not_mind_age() -> None:
@@ -105,7 +105,7 @@ def test_relevance_does_not_mind_age() -> None:
         event(content="cargo and very many other words", timestamp=NOW),
         event(content="cargo", timestamp=NOW - 99 * DAY),
     )
-    assert [told["id"] for told in search_observations(connection, "cargo")] == [2, 1]
+    assert [row["id"] for row in search_observations(connection, "cargo")] == [2, 1]
 
 
 def test_blended_prefers_the_newer_of_two_alike() -> None:
@@ -117,7 +117,7 @@ def test_blended_prefers_the_newer_of_two_alike() -> None:
         event(content="cargo " + "word " * 200, timestamp=NOW),
         event(content="unrelated", timestamp=NOW),
     )
-    assert [told["id"] for told in search_observations(connection, "cargo", order_by="blended", now=NOW)] == [2, 1, 3]
+    assert [row["id"] for row in search_observations(connection, "cargo", order_by="blended", now=NOW)] == [2, 1, 3]
 
 
 def many(rows: int) -> sqlite3.Connection:
@@ -183,7 +183,7 @@ PAGED = ["alpha beta gamma delta", "delta gamma beta alpha", *(f"alpha number{nu
 
 
 def ids(rows: list[dict[str, Any]]) -> list[int]:
-    return [told["id"] for told in rows]
+    return [row["id"] for row in rows]
 
 
 def test_recent_weighs_recency_and_kind() -> None:
@@ -192,7 +192,7 @@ def test_recent_weighs_recency_and_kind() -> None:
         event("command", timestamp=NOW - 7 * DAY), event("mcp_call", timestamp=NOW), edit("/a.py", NOW - 14 * DAY)
     )
     rows = recent_observations(connection, project=None, now=NOW)
-    assert [(told["obs_type"], told["score"]) for told in rows] == [
+    assert [(row["obs_type"], row["score"]) for row in rows] == [
         ("mcp_call", round(0.6 + 0.4 * 0.33, 6)),
         ("command", round(0.3 + 0.4 * 0.67, 6)),
         ("file_edit", round(0.15 + 0.4, 6)),
@@ -203,7 +203,7 @@ def test_recent_prefers_the_project_and_does_not_exclude_others() -> None:
     """0.5 recency, 0.3 kind, 0.2 project; another project counts 0.3 of that."""
     connection = filled(event(content="theirs", project="other"), event(content="mine", timestamp=NOW - DAY))
     rows = recent_observations(connection, project="app", now=NOW)
-    assert [told["content"] for told in rows] == ["mine", "theirs"]
+    assert [row["content"] for row in rows] == ["mine", "theirs"]
     assert rows[0]["score"] == pytest.approx(0.5 * 2 ** (-1 / 7) + 0.3 * 0.67 + 0.2, abs=1e-6)
     assert rows[1]["score"] == pytest.approx(0.5 + 0.3 * 0.67 + 0.06, abs=1e-6)
 
@@ -212,18 +212,18 @@ def test_recent_tells_each_file_once() -> None:
     """By its best row; what has no file is never a duplicate."""
     connection = filled(read("/a.py"), edit("/a.py", NOW - DAY), event(), event())
     rows = recent_observations(connection, project="app", now=NOW)
-    assert [told["obs_type"] for told in rows] == ["file_edit", "command", "command"]
+    assert [row["obs_type"] for row in rows] == ["file_edit", "command", "command"]
 
 
 def test_recent_is_what_sorting_everything_would_give() -> None:
     """Reading only what could win loses nothing."""
     kinds = ("file_edit", "command", "search", "session_compact", "mcp_call", "git_commit")
     projects, paths = ("app", "other", None), (None, "/a", "/b", None, "/c")
-    told = [
+    result = [
         event(kinds[n % 6], f"{n}", NOW - (n * 7_919) % (40 * DAY), project=projects[n % 3], file_path=paths[n % 5])
         for n in range(300)
     ]
-    connection = filled(*told)
+    connection = filled(*result)
     everything = [found for number in range(1, 301) for found in queries.get(connection, [number])]
     everything.sort(key=lambda row: (-_score(row), -row["timestamp"], -row["id"]))
     best = {row["file_path"] or row["id"]: row for row in reversed(everything)}

@@ -27,16 +27,16 @@ def orders(events: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
 def test_an_event_is_recorded_once() -> None:
     """A replay, from a spool or from a second hook, changes nothing and says so."""
     connection = empty()
-    told = event(event_id="same")
-    assert store.insert_event(connection, told) == 1
-    assert store.insert_event(connection, {**told, "content": "something else"}) is None
+    result = event(event_id="same")
+    assert store.insert_event(connection, result) == 1
+    assert store.insert_event(connection, {**result, "content": "something else"}) is None
     assert rows(connection, "content") == ["make test"]
 
 
 def test_every_field_comes_back() -> None:
     """What was told is what is kept, metadata included."""
     connection = empty()
-    told = event(
+    result = event(
         tool_name="Bash",
         file_path="/a/b.py",
         metadata={"exit_code": 2, "nested": {"é": [1, None]}},
@@ -44,7 +44,7 @@ def test_every_field_comes_back() -> None:
         branch="dev",
         clone="/a",
     )
-    identity = store.insert_event(connection, told)
+    identity = store.insert_event(connection, result)
     assert identity is not None
     assert queries.get(connection, [identity]) == [
         {
@@ -157,28 +157,28 @@ def test_a_repeat_is_known_by_its_id_all_the_same() -> None:
 
 def linked(*events: dict[str, Any]) -> dict[str, str | None]:
     """Each action's content, and the prompt it belongs to."""
-    found = filled(*events).execute(
+    result = filled(*events).execute(
         "SELECT o.content, p.content FROM observations AS o LEFT JOIN prompts AS p ON p.id = "
         "o.prompt_id WHERE o.obs_type <> 'user_prompt'"
     )
-    return dict(found.fetchall())
+    return dict(result.fetchall())
 
 
 def test_actions_follow_the_prompt_that_their_client_names() -> None:
     """Whatever the times say, and in whatever order they arrive: a subagent acts on after the next prompt."""
-    told = [
+    result = [
         prompt("first", NOW, "p1"),
         prompt("second", NOW + 10, "p2"),
         event(content="late", timestamp=NOW + 20, prompt_id="p1"),
         event(content="own", timestamp=NOW + 21, prompt_id="p2"),
     ]
-    for order in orders(told):
+    for order in orders(result):
         assert linked(*order) == {"late": "first", "own": "second"}
 
 
 def test_actions_without_a_name_follow_the_latest_prompt_before_them() -> None:
     """By time, never by arrival."""
-    told = [
+    result = [
         event(content="before", timestamp=NOW - 1),
         prompt("first", NOW),
         event(content="a", timestamp=NOW + 1),
@@ -186,14 +186,14 @@ def test_actions_without_a_name_follow_the_latest_prompt_before_them() -> None:
         event(content="b", timestamp=NOW + 11),
         event(content="c", timestamp=NOW + 99),
     ]
-    for order in orders(told):
+    for order in orders(result):
         assert linked(*order) == {"before": None, "a": "first", "b": "second", "c": "second"}
 
 
 def test_events_of_one_second_belong_to_the_prompt_before_them() -> None:
     """Times are whole seconds: within one of them, the order of arrival says which prompt came before."""
-    told = [prompt("one"), event(content="a"), prompt("two"), event(content="b"), event(content="c")]
-    assert linked(*told) == {"a": "one", "b": "two", "c": "two"}
+    result = [prompt("one"), event(content="a"), prompt("two"), event(content="b"), event(content="c")]
+    assert linked(*result) == {"a": "one", "b": "two", "c": "two"}
     assert linked(event(content="early"), prompt("one")) == {"early": "one"}
 
 
@@ -206,11 +206,11 @@ def test_a_name_nobody_knows_falls_back_to_time() -> None:
 
 def test_events_of_the_session_belong_to_no_prompt() -> None:
     """A start, a compaction or an end is nobody's wish."""
-    told = [
+    result = [
         prompt("do it", NOW, "p"),
         *(event(kind, kind, NOW + 1, prompt_id="p") for kind in ("session_compact", "session_end")),
     ]
-    assert linked(*told) == {"session_compact": None, "session_end": None}
+    assert linked(*result) == {"session_compact": None, "session_end": None}
 
 
 def test_prompts_of_another_session_are_not_mine() -> None:
@@ -238,8 +238,8 @@ def test_a_session_begins_with_its_earliest_event() -> None:
 
 def test_a_session_ends_with_its_end() -> None:
     """Also when events from before the end arrive after it."""
-    told = [event(timestamp=NOW), event("session_end", "other", NOW + 9), event(timestamp=NOW + 5)]
-    for order in orders(told):
+    result = [event(timestamp=NOW), event("session_end", "other", NOW + 9), event(timestamp=NOW + 5)]
+    for order in orders(result):
         assert session(*order) == (NOW, NOW + 9)
 
 
@@ -252,12 +252,12 @@ def test_a_resumed_session_goes_on() -> None:
 
 def test_facts_are_filled_in_by_later_events() -> None:
     """The first to know the repository tells it; nobody overwrites what is known."""
-    told = [
+    result = [
         event(project=None, repo=None, cwd=None, client="unknown"),
         event(),
         event(project="other", repo="git:x/y", client="codex"),
     ]
-    assert session(*told, columns="project, repo, cwd, client") == ("app", "git:acme/app", "/work/app", "claude-code")
+    assert session(*result, columns="project, repo, cwd, client") == ("app", "git:acme/app", "/work/app", "claude-code")
 
 
 def test_a_session_that_fell_silent_is_closed_when_another_begins() -> None:
@@ -325,8 +325,8 @@ def test_a_job_that_passed_with_another_command_is_repaired(failed: str, passed:
         event("command_error", failed, NOW + 1, metadata={"exit_code": 1}),
         event("command", passed, NOW + 2, metadata={"exit_code": 0, **hidden}),
     )
-    told = traces.trace(connection, "s1")["summary"]["failed"]
-    assert told == [{"command": failed, "id": 2, "passed": 3 if is_repaired else None}]
+    result = traces.trace(connection, "s1")["summary"]["failed"]
+    assert result == [{"command": failed, "id": 2, "passed": 3 if is_repaired else None}]
 
 
 def test_a_living_session_is_summed_up_on_demand() -> None:
@@ -353,8 +353,8 @@ def steps(connection: sqlite3.Connection, events: list[dict[str, Any]]) -> int:
     """Of SQLite's machine, to record them: a measure of work that no busy computer disturbs."""
     taken = itertools.count()
     connection.set_progress_handler(lambda: next(taken) and 0, 1)
-    for told in events:
-        store.insert_event(connection, told)
+    for row in events:
+        store.insert_event(connection, row)
     connection.set_progress_handler(None, 1)
     return next(taken)
 
@@ -378,7 +378,7 @@ def test_pins_are_set_and_taken_back() -> None:
     """What does not exist is not among the answer."""
     connection = filled(event(), event())
     assert store.set_pinned(connection, [2, 99, 2], True) == [2]
-    assert [told["is_pinned"] for told in queries.get(connection, [1, 2])] == [False, True]
+    assert [row["is_pinned"] for row in queries.get(connection, [1, 2])] == [False, True]
     assert store.set_pinned(connection, [2], False) == [2]
     assert rows(connection, "is_pinned") == [0, 0]
 

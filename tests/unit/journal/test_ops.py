@@ -335,8 +335,8 @@ def test_a_resolved_attempt_is_an_experience(service: Service) -> None:
     ask: dict[str, Any] = {"query": "is login slow because the session lookup has no index on user_id?"}
     assert service("assemble_context", **ask, context_types=["experiences"])["item_count"] == 0
     service.resolve("s1", lesson="an index on the session lookup")
-    told = service("assemble_context", **ask, context_types=["experiences", "values"])["markdown"]
-    assert "attempt, confirmed" in told and "## Learned Values" in told
+    result = service("assemble_context", **ask, context_types=["experiences", "values"])["markdown"]
+    assert "attempt, confirmed" in result and "## Learned Values" in result
 
 
 # Whose it is
@@ -361,8 +361,8 @@ def test_an_orphan_is_offered_in_its_repo_when_its_session_ended(service: Servic
     assert service("get_orphaned_ghap", session_id="s2") == {"has_orphan": False}
     service.record("session_end", "s1")
     assert [row.get("is_orphan") for row in service("list_ghap_entries")["entries"]] == [True]
-    found = service("get_orphaned_ghap", session_id="s2")
-    assert found["has_orphan"] and found["id"] == number and found["hypothesis"] == PLAN["hypothesis"]
+    result = service("get_orphaned_ghap", session_id="s2")
+    assert result["has_orphan"] and result["id"] == number and result["hypothesis"] == PLAN["hypothesis"]
     assert service("get_orphaned_ghap", session_id="s1") == {"has_orphan": False}, "its own"
     other = Call(context=Context(project="github.com/acme/web"))
     assert service("get_orphaned_ghap", call=other, session_id="s3") == {"has_orphan": False}

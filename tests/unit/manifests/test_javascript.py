@@ -51,9 +51,9 @@ def test_nearest_answer_names_the_manager(tmp_path: Path) -> None:
     file."""
     declared = json.dumps({"packageManager": "yarn@4.1.0", "scripts": {"test": "jest"}})
     files = {"package.json": declared, "package-lock.json": "", "web/package.json": SCRIPTS, "web/bun.lock": ""}
-    found = commands(tmp_path / "x", files)
-    assert found["x test"] == "yarn test"
-    assert found["app test"] == "cd web && bun run test"
+    result = commands(tmp_path / "x", files)
+    assert result["x test"] == "yarn test"
+    assert result["app test"] == "cd web && bun run test"
 
 
 def test_dev_before_start(tmp_path: Path) -> None:

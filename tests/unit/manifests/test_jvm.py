@@ -17,7 +17,7 @@ def test_maven_modules(tmp_path: Path) -> None:
     """A module is built with its siblings and run alone; a pom of its own is named, or entered where it has a
     wrapper."""
     boot = "<build><plugins><plugin><artifactId>spring-boot-maven-plugin</artifactId></plugin></plugins></build>"
-    found = commands(
+    result = commands(
         tmp_path,
         {
             "pom.xml": _pom("parent", "<modules><module>services</module></modules>"),
@@ -29,11 +29,11 @@ def test_maven_modules(tmp_path: Path) -> None:
             "legacy/mvnw": "",
         },
     )
-    assert found["parent test"] == "./mvnw test"
-    assert found["api test"] == "./mvnw -pl services/api -am test"
-    assert found["api run"] == "./mvnw -pl services/api spring-boot:run"
-    assert found["tools build"] == "mvn -f tools/pom.xml package"
-    assert found["legacy test"] == "cd legacy && ./mvnw test"
+    assert result["parent test"] == "./mvnw test"
+    assert result["api test"] == "./mvnw -pl services/api -am test"
+    assert result["api run"] == "./mvnw -pl services/api spring-boot:run"
+    assert result["tools build"] == "mvn -f tools/pom.xml package"
+    assert result["legacy test"] == "cd legacy && ./mvnw test"
 
 
 @pytest.mark.parametrize(
@@ -73,14 +73,14 @@ def test_gradle_projects(tmp_path: Path) -> None:
             "other/gradlew": "",
         },
     )
-    found = commands(root)
-    assert found["shop test"] == "./gradlew test"
-    assert found["shop lint"] == "./gradlew spotlessCheck"
-    assert found["shop format"] == "./gradlew spotlessApply"
-    assert "shop run" not in found
-    assert found["app run"] == "./gradlew :app:run"
-    assert found["core test"] == "./gradlew :libs:core:test"
-    assert found["tools build"] == "gradle -p tools build"
-    assert found["other test"] == "other/gradlew -p other test"
-    assert found["other lint"] == "other/gradlew -p other checkstyleMain"
+    result = commands(root)
+    assert result["shop test"] == "./gradlew test"
+    assert result["shop lint"] == "./gradlew spotlessCheck"
+    assert result["shop format"] == "./gradlew spotlessApply"
+    assert "shop run" not in result
+    assert result["app run"] == "./gradlew :app:run"
+    assert result["core test"] == "./gradlew :libs:core:test"
+    assert result["tools build"] == "gradle -p tools build"
+    assert result["other test"] == "other/gradlew -p other test"
+    assert result["other lint"] == "other/gradlew -p other checkstyleMain"
     assert reasons(root)["app run"] == "app/build.gradle.kts:2"

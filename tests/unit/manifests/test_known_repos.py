@@ -479,7 +479,7 @@ def test_httpx(tmp_path: Path) -> None:
         "httpx run": "httpx",
     }
     assert reasons(root)["httpx test"] == "scripts/test:1"
-    assert [found.key for found in scan_repo(root).commands if found.is_guess] == ["run"]
+    assert [row.key for row in scan_repo(root).commands if row.is_guess] == ["run"]
 
 
 def test_vite(tmp_path: Path) -> None:

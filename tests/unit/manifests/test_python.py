@@ -162,8 +162,8 @@ def test_tox(tmp_path: Path, files: dict[str, str], expected: dict[str, tuple[st
     """An environment by its name where it has a plain one, else all of tox, from each place where its settings may
     be."""
     root = write_repo(tmp_path / "x", files)
-    found, why = commands(root), reasons(root)
-    assert {name: (found[name], why[name]) for name in expected} == expected
+    result, why = commands(root), reasons(root)
+    assert {name: (result[name], why[name]) for name in expected} == expected
 
 
 def test_tox_ini_without_tox(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from tests.unit.manifests.repos import commands
 
 def test_virtual_cargo_workspace(tmp_path: Path) -> None:
     """Members by pattern, not by reach; an excluded crate and one with a workspace of its own stand alone."""
-    found = commands(
+    result = commands(
         tmp_path / "repo",
         {
             "rust/Cargo.toml": '[workspace]\nmembers = ["crates/*"]\nexclude = ["crates/wasm"]\n',
@@ -21,12 +21,12 @@ def test_virtual_cargo_workspace(tmp_path: Path) -> None:
             "rust/crates/core/fuzz/Cargo.toml": '[package]\nname = "core-fuzz"\n[workspace]\n',
         },
     )
-    assert found["rust test"] == "cargo test --manifest-path rust/Cargo.toml --workspace"
-    assert found["core test"] == "cargo test --manifest-path rust/Cargo.toml -p core"
-    assert found["core run"] == "cargo run --manifest-path rust/Cargo.toml -p core"
-    assert found["wasm test"] == "cargo test --manifest-path rust/crates/wasm/Cargo.toml"
-    assert found["core-fuzz build"] == "cargo build --manifest-path rust/crates/core/fuzz/Cargo.toml"
-    assert "wasm run" not in found
+    assert result["rust test"] == "cargo test --manifest-path rust/Cargo.toml --workspace"
+    assert result["core test"] == "cargo test --manifest-path rust/Cargo.toml -p core"
+    assert result["core run"] == "cargo run --manifest-path rust/Cargo.toml -p core"
+    assert result["wasm test"] == "cargo test --manifest-path rust/crates/wasm/Cargo.toml"
+    assert result["core-fuzz build"] == "cargo build --manifest-path rust/crates/core/fuzz/Cargo.toml"
+    assert "wasm run" not in result
 
 
 @pytest.mark.parametrize(

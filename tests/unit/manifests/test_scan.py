@@ -46,14 +46,14 @@ def test_a_directory_has_its_own_commands_and_their_recipes(tmp_path: Path) -> N
         },
     )
     (root / "scripts/format").chmod(0o755)
-    found = {command.key: command for command in commands_of_directory(root)}
-    assert {key: command.cmd for key, command in found.items()} == {
+    result = {command.key: command for command in commands_of_directory(root)}
+    assert {key: command.cmd for key, command in result.items()} == {
         "build": "make build",
         "test": "make test",
         "lint": "npm run lint",
         "format": "scripts/format",
     }
-    test, lint, script = (recipe_of(root, found[key]) for key in ("test", "lint", "format"))
+    test, lint, script = (recipe_of(root, result[key]) for key in ("test", "lint", "format"))
     assert test.text == "test: build\n\tuv run pytest\n\n\tdate" and test.is_plain
     assert lint.text.strip() == '"lint": "eslint ."' and not lint.is_plain
     assert "black ." in script.text and script.is_plain
@@ -62,9 +62,9 @@ def test_a_directory_has_its_own_commands_and_their_recipes(tmp_path: Path) -> N
 def test_makefile_belongs_to_the_package_beside_it(tmp_path: Path) -> None:
     """One package in the directory names it, in the spelling of its manifest."""
     python, rust = '[project]\nname = "pydantic_core"\n', '[package]\nname = "pydantic-core"\n'
-    found = commands(tmp_path / "checkout", {"Makefile": "lint:\n", "pyproject.toml": python, "Cargo.toml": rust})
-    assert found["pydantic_core lint"] == "make lint"
-    assert {name.split()[0] for name in found} == {"pydantic_core"}
+    result = commands(tmp_path / "checkout", {"Makefile": "lint:\n", "pyproject.toml": python, "Cargo.toml": rust})
+    assert result["pydantic_core lint"] == "make lint"
+    assert {name.split()[0] for name in result} == {"pydantic_core"}
 
 
 def test_several_packages_in_one_directory(tmp_path: Path) -> None:
@@ -94,14 +94,14 @@ def test_same_name_twice(tmp_path: Path) -> None:
 def test_root_can_be_named(tmp_path: Path) -> None:
     """A worktree's directory has a name of its own; the caller knows the repo's."""
     root = write_repo(tmp_path / "fix-123", {"Makefile": "test:\n"})
-    assert [found.component for found in scan_repo(root, name="shop").commands] == ["shop"]
-    assert [found.component for found in scan_repo(root).commands] == ["fix-123"]
+    assert [row.component for row in scan_repo(root, name="shop").commands] == ["shop"]
+    assert [row.component for row in scan_repo(root).commands] == ["fix-123"]
 
 
 def test_cwd_is_where_the_package_is(tmp_path: Path) -> None:
     """`cwd` tells where the package lives; the command itself runs from the root."""
     root = write_repo(tmp_path / "r", {"Makefile": "test:\n", "web/package.json": TESTED})
-    assert {found.component: found.cwd for found in scan_repo(root).commands} == {"r": ".", "app": "web"}
+    assert {row.component: row.cwd for row in scan_repo(root).commands} == {"r": ".", "app": "web"}
 
 
 def test_same_tree_same_answer(tmp_path: Path) -> None:

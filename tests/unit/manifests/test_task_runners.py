@@ -199,9 +199,9 @@ SERVICES = "services:\n  api:\n    build: .\n  db:\n    image: postgres\n"
 )
 def test_compose_file(tmp_path: Path, files: list[str], run: str) -> None:
     """A file that compose would not find by itself is named."""
-    found = commands(tmp_path / "x", dict.fromkeys(files, SERVICES))
-    assert run in found.values()
-    assert found["api run"] == f"{run} api"
+    result = commands(tmp_path / "x", dict.fromkeys(files, SERVICES))
+    assert run in result.values()
+    assert result["api run"] == f"{run} api"
 
 
 def test_several_compose_variants(tmp_path: Path) -> None:
@@ -297,10 +297,10 @@ def test_workflows_that_check_come_first(tmp_path: Path) -> None:
 def test_workflow_confirms_or_replaces_a_guess(tmp_path: Path) -> None:
     """CI that runs the usual tool confirms the usual command, as people type it; another tool in CI replaces it."""
     files = {"go.mod": "module x\n", ".github/workflows/ci.yml": _job("go test -race ./...", "bash ci/lint.sh")}
-    found = {each.key: each for each in scan_repo(write_repo(tmp_path, files)).commands}
-    assert (found["test"].cmd, found["test"].is_guess) == ("go test ./...", False)
-    assert (found["lint"].cmd, found["lint"].is_guess) == ("bash ci/lint.sh", False)
-    assert (found["build"].cmd, found["build"].is_guess) == ("go build ./...", True)
+    result = {each.key: each for each in scan_repo(write_repo(tmp_path, files)).commands}
+    assert (result["test"].cmd, result["test"].is_guess) == ("go test ./...", False)
+    assert (result["lint"].cmd, result["lint"].is_guess) == ("bash ci/lint.sh", False)
+    assert (result["build"].cmd, result["build"].is_guess) == ("go build ./...", True)
 
 
 def test_check_of_the_formatting_is_the_last_choice_for_a_linter(tmp_path: Path) -> None:

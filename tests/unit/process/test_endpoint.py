@@ -80,13 +80,13 @@ def test_an_endpoint_for_which_there_is_no_room(tmp_path: Path) -> None:
     announced.state = endpoint.READY
     endpoint.publish(directory, announced)
     assert len(os.readlink(tmp_path / paths.ENDPOINT)) < 60 and os.listdir(tmp_path) == [paths.ENDPOINT]
-    found = endpoint.read(directory)
-    assert found is not None and not endpoint.is_complete(directory)
-    assert (found.pid, found.port, found.generation, found.version) == (2**22, 65_535, generation, "10.20.30")
-    assert found.socket == endpoint.socket_path(directory, generation)
+    result = endpoint.read(directory)
+    assert result is not None and not endpoint.is_complete(directory)
+    assert (result.pid, result.port, result.generation, result.version) == (2**22, 65_535, generation, "10.20.30")
+    assert result.socket == endpoint.socket_path(directory, generation)
     endpoint.withdraw(directory, announced)
-    found = endpoint.read(directory)
-    assert found is not None and (found.state, found.port, found.socket) == (endpoint.STOPPED, 65_535, None)
+    result = endpoint.read(directory)
+    assert result is not None and (result.state, result.port, result.socket) == (endpoint.STOPPED, 65_535, None)
 
 
 def test_a_file_takes_the_place_of_the_link(tmp_path: Path) -> None:
@@ -94,8 +94,8 @@ def test_a_file_takes_the_place_of_the_link(tmp_path: Path) -> None:
     os.symlink("1,,,g0,0.1.0,ready", tmp_path / paths.ENDPOINT)
     publish(tmp_path, "ready")
     assert endpoint.is_complete(str(tmp_path))
-    found = endpoint.read(str(tmp_path))
-    assert found is not None and (found.generation, found.started) == ("g1", "2026-11-16T08:30:00.000000Z")
+    result = endpoint.read(str(tmp_path))
+    assert result is not None and (result.generation, result.started) == ("g1", "2026-11-16T08:30:00.000000Z")
 
 
 @pytest.mark.parametrize("target", ["/etc/passwd", "1,2,3", "x,,,g,0.1.0,ready", "1,x,,g,0.1.0,ready"])

@@ -25,8 +25,8 @@ def test_files_that_were_moved_among_others_go_alone(tmp_path: Path, monkeypatch
         (tmp_path / name).write_text("x")
     monkeypatch.setenv("NUDGE_DB", str(tmp_path / "my.db"))
     monkeypatch.setenv("NUDGE_CONFIG", str(tmp_path / "nudge.toml"))
-    found = [os.path.basename(file.path) for file in owned_files.find()]
-    assert found == ["my.db", "my.db-wal", "my.db.lock", "nudge.toml"]
+    result = [os.path.basename(file.path) for file in owned_files.find()]
+    assert result == ["my.db", "my.db-wal", "my.db.lock", "nudge.toml"]
 
 
 @pytest.mark.parametrize(
@@ -40,9 +40,9 @@ def test_backups_go_too(
     for name in ("my.db", *(f"backups/{name}" for name in ("nudge-1.db", "nudge-1.db-wal", *others))):
         (tmp_path / name).write_text("x")
     monkeypatch.setenv("NUDGE_DB", str(tmp_path / "my.db"))
-    found = owned_files.find()
-    assert [os.path.basename(file.path) for file in found] == ["my.db", *expected]
-    owned_files.delete(found)
+    result = owned_files.find()
+    assert [os.path.basename(file.path) for file in result] == ["my.db", *expected]
+    owned_files.delete(result)
     assert not (tmp_path / "my.db").exists()
     assert (tmp_path / "backups").exists() == bool(others) and (
         not others or os.listdir(tmp_path / "backups") == others

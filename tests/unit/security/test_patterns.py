@@ -94,8 +94,8 @@ def test_no_regex_backtracks(pattern: str) -> None:
 def test_one_of_several_patterns_is_found_anywhere_in_a_text() -> None:
     """`^` is the beginning of a line; alternatives within one pattern stay within it; any Python text is taken."""
     any_of = AnyOf(r"^FAILED ", r"\b\d+ (?:errors|problems)\b", "┌─")
-    found = ("ok\nFAILED a", "12 problems (3 fixable)", "\n  ┌─ src", "\ud800\nFAILED ")
-    assert [text for text in found if not any_of.search(text)] == []
+    result = ("ok\nFAILED a", "12 problems (3 fixable)", "\n  ┌─ src", "\ud800\nFAILED ")
+    assert [text for text in result if not any_of.search(text)] == []
     assert not any(map(any_of.search, ("", "was FAILED ", "12 probleme", "12 \nerrors")))
 
 

@@ -141,8 +141,8 @@ def test_flags(name: str, flag: str) -> None:
 def test_flags_say_what_was_told() -> None:
     """Every setting that was given goes with its text, a switch also when it has its default: it may replace a stored
     value or one in config.toml."""
-    told = {"auth": "0", "secret_guard": "1", "max_hints": "7", "retention": "command=30"}
-    assert config.as_flags(told) == ["--no-auth", "--max-hints=7", "--secret-guard", "--retention=command=30"]
+    result = {"auth": "0", "secret_guard": "1", "max_hints": "7", "retention": "command=30"}
+    assert config.as_flags(result) == ["--no-auth", "--max-hints=7", "--secret-guard", "--retention=command=30"]
 
 
 @pytest.mark.parametrize("variable", ["NUDGE_RUNTIME_DIR", "NUDGE_DB", "NUDGE_CONFIG"])

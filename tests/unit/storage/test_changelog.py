@@ -772,9 +772,9 @@ class TestKilled:
             child.kill()
             rest = child.stdout.read().decode()
         said += [int(line) for line in rest.split("\n")[:-1]]
-        found = numbers(path)
-        assert found == list(range(len(found)))
-        assert len(said) <= len(found) <= len(said) + 1
+        result = numbers(path)
+        assert result == list(range(len(result)))
+        assert len(said) <= len(result) <= len(said) + 1
 
     @pytest.mark.parametrize("moment", ["before", "after"])
     @pytest.mark.parametrize("call", ["open", "write", "fsync", "replace"])

@@ -110,11 +110,11 @@ def test_the_innermost_mount_tells_the_filesystem(tmp_path: Path) -> None:
         "a / ext4 rw\nb /home nfs4 rw\nc /home/me ext4 rw\nd /with\\040blank cifs rw\n"
         "e /twice ext4 rw\nf /twice nfs rw\n"
     )
-    told = {
+    result = {
         place: on_network(place, str(mounts))
         for place in ("/x", "/home/a", "/home/me/a", "/homeless", "/with blank/a", "/twice/a")
     }
-    assert told == {
+    assert result == {
         "/x": False,
         "/home/a": True,
         "/home/me/a": False,
@@ -264,10 +264,10 @@ def test_an_error_of_a_statement_names_no_path_and_no_sql(
     """One sentence of ours; SQLite's own is in the log."""
     with pytest.raises(StorageFailed) as failed:
         run(getattr(opened(), interface)(lambda connection: connection.execute(statement).fetchall()))
-    told = str(failed.value.to_wire())
+    result = str(failed.value.to_wire())
     words = set(re.findall(r"[a-z_]{4,}", statement.lower())) - {"extension", "here", "source", "content"}
-    assert not words & set(re.findall(r"[a-z_]+", told.lower())), told
-    assert not re.search(r"/|SQLITE|syntax|constraint|no such|bind", told), told
+    assert not words & set(re.findall(r"[a-z_]+", result.lower())), result
+    assert not re.search(r"/|SQLITE|syntax|constraint|no such|bind", result), result
     assert "a statement failed: " in caplog.text
 
 
@@ -385,7 +385,7 @@ def test_waiting_writes_are_committed_together(opened: Callable[[], Database]) -
         return await asyncio.gather(*tasks)
 
     seen = run(main())
-    assert all(f"{number}" in found for number, found in enumerate(seen))
+    assert all(f"{number}" in row for number, row in enumerate(seen))
     assert len(commits) == 1
 
 
@@ -569,10 +569,10 @@ def test_a_check_finds_what_is_wrong(opened: Callable[[], Database]) -> None:
         connection.execute("INSERT INTO observations_fts(rowid, content, file_path) VALUES (77, 'ghost', '')")
 
     run(database.maintain(spoil))
-    found = run(database.maintain(check))
-    assert len(found) == 2
-    assert "missing row of sessions" in found[0]
-    assert "full-text index" in found[1]
+    result = run(database.maintain(check))
+    assert len(result) == 2
+    assert "missing row of sessions" in result[0]
+    assert "full-text index" in result[1]
 
 
 # A file that is removed or replaced while it is open

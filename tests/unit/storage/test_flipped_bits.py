@@ -96,11 +96,11 @@ def test_hints_are_served_and_doctor_says_restore(sound: bytes, tmp_path: Path, 
             file.unlink()
         path.write_bytes(damaged)
         path.chmod(0o600)
-        found: list[Finding] = list(data.check_history(here))
+        result: list[Finding] = list(data.check_history(here))
         failed = asyncio.run(_serve(tmp_path, path))
         failures += bool(failed)
-        says_restore = any(one.level == FAIL and "nudge restore" in (one.fix or "") for one in found)
+        says_restore = any(one.level == FAIL and "nudge restore" in (one.fix or "") for one in result)
         for message in failed:
             assert message.startswith("E_STORAGE: "), (offset, bit, message)
-            assert says_restore or "newer Nudge" in message, (offset, bit, message, found)
+            assert says_restore or "newer Nudge" in message, (offset, bit, message, result)
     assert failures > _FLIPS // 4

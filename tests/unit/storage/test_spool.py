@@ -39,7 +39,7 @@ def test_the_oldest_comes_first(runtime: str) -> None:
     for number in (3, 1, 2):
         spool.write(runtime, event(number))
     read = [spool.read(path) for path in spool.pending(runtime)]
-    assert [told and told["content"] for told in read] == ["event 3", "event 1", "event 2"]
+    assert [row and row["content"] for row in read] == ["event 3", "event 1", "event 2"]
     names = [os.path.basename(path) for path in spool.pending(runtime)]
     assert all(
         len(name) == len(names[0]) and name.endswith(f"-{number:032x}.json")
@@ -198,7 +198,7 @@ def test_many_writers_at_once_lose_nothing(runtime: str, monkeypatch: pytest.Mon
         writer.start()
     for writer in writers:
         writer.join()
-    contents = {told["content"] for path in spool.pending(runtime) if (told := spool.read(path))}
+    contents = {result["content"] for path in spool.pending(runtime) if (result := spool.read(path))}
     assert contents == {f"event {number}" for number in range(200)}
     assert spool.counts(runtime)["dropped"] == 200
 
