@@ -78,6 +78,7 @@ MAX_REPO_FILE_BYTES = 64 * KIB
 MAX_REPO_HINTS = 200  # in one file: short files help agents, long ones hurt
 MAX_REPO_FACT_CHARS = 200
 MAX_REPO_VALUE_CHARS = 500  # of a command or a path
+MAX_REPO_TEXT_CHARS = 2_000  # of any text in the file, beyond which it is not looked at
 MAX_REPO_PROBLEMS = 20  # that one refusal names
 MAX_EVIDENCE_BYTES = 4 * MIB  # of a file that a hint rests on
 MAX_TRUST_BYTES = 32 * MIB  # of the file with what was trusted

@@ -27,6 +27,7 @@ _PLAIN_FILES = (
     paths.PREVIOUS,
     paths.SETTINGS,
     paths.START_REPORT,
+    paths.TRUST,
 )
 
 

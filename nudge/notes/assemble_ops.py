@@ -22,6 +22,7 @@ from nudge.learning import store as fact_store
 from nudge.notes.fields import ATTEMPT
 from nudge.notes.models import Filters
 from nudge.notes.ops import note_filter
+from nudge.repofile.hints_ops import trusted_hints
 from nudge.telling.common_words import weight_of
 from nudge.telling.ledger import Line
 from nudge.telling.prompt_notes import best_notes, note_line
@@ -134,14 +135,18 @@ async def _hints(app: App, params: AssembleContext, call: Call) -> list[Line]:
     context = call.with_variables(call.context, names)
     result = await app.in_slices(app.lifetime.store.query(app.now(), context=context, limit=limits.MAX_QUERY_LIMIT))
     found: list[tuple[int, Line, dict[str, Any]]] = []
-    for hit in result["hints"]:
+    in_file = await trusted_hints(app, context)
+    own = {(hit["component"], hit["key"]) for hit in result["hints"]}
+    more = [] if in_file is None else [hit for hit in in_file.at_start() if (hit["component"], hit["key"]) not in own]
+    for hit in (*result["hints"], *more):
         meta = hit["hint"]["meta"]
         is_secret = meta.get("sensitivity") == "secret"
         value = None if is_secret else search_text(hit["hint"]["value"])
         name, reason = f"{hit['component']}/{hit['key']}", str(meta.get("reason") or "")
         if shared := _count_shared(params.query, f"{name} {value or ''} {reason} {' '.join(meta.get('tags') or ())}"):
             text = f"{short_name(name)}: {hint_value_text(name, value)}"
-            text += f" ({reason_text(reason, hint_origin(meta))})" if reason else ""
+            told_reason = reason_text(reason, hint_origin(meta))
+            text += f" ({told_reason})" if told_reason else ""
             found.append((shared, Line(name, "hint", text, "it has words of the question"), hit))
     best = sorted(found, key=lambda one: -one[0])[: params.limit]
     app.lifetime.store.mark_returned([hit for _, _, hit in best], app.now())

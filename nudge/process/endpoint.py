@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 STARTING, READY, STOPPED = "starting", "ready", "stopped"
 
 _SOCKET = r"s-[0-9a-f]+\.sock"
-_REPLACED = (paths.ENDPOINT, paths.TOKEN, paths.PREVIOUS, paths.SETTINGS, paths.DIRECTORIES, paths.PAGE)
+_REPLACED = (paths.ENDPOINT, paths.TOKEN, paths.PREVIOUS, paths.SETTINGS, paths.DIRECTORIES, paths.PAGE, paths.TRUST)
 _TOKEN_CACHED = 0.05  # seconds
 _SHORTEST_TOKEN = 32  # characters: a shorter one could be guessed
 _TEMPORARY = r"\.\d+\.[0-9a-f]{8}"

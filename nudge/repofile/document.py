@@ -28,6 +28,8 @@ _TOP = ("version", "hint")
 _FIELDS = ("key", "value", "kind", "scope", "reason", "evidence")
 _PLACE = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)\Z", re.DOTALL)
 
+_MOST_DOTS = 100  # in a line
+_TOO_DEEP = "is nested too deeply"
 _QUOTED = re.compile(r" ?\(.*\)| ?'[^']{2,}'", re.DOTALL)
 """What a message of tomllib repeats of the file. A problem is shown where nobody trusts the file: it has no word of
 it."""
@@ -141,13 +143,21 @@ def _read(content: bytes) -> tuple[Positions, dict[str, Any]]:
     text = _decode(content)
     if fault := find_invisible(text, "\n\t"):
         raise _Refused(Problem(*_line_and_column(text, fault.place), fault.rule))
+    _check_depth(text)
     try:
         data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        return Positions(text), data
+    except ValueError as error:  # also for a number with thousands of digits, which is no TOMLDecodeError
         raise _Refused(_syntax_problem(str(error), text)) from None
     except RecursionError:
-        raise _Refused(Problem(0, 0, "is nested too deeply")) from None
-    return Positions(text), data
+        raise _Refused(Problem(0, 0, _TOO_DEEP)) from None
+
+
+def _check_depth(text: str) -> None:
+    """Refuse a key with very many parts: the time that tomllib takes grows with their square, 20 s for 32,000."""
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.count(".") > _MOST_DOTS and not line.lstrip().startswith("#"):
+            raise _Refused(Problem(number, line.index(".") + 1, _TOO_DEEP))
 
 
 def _decode(content: bytes) -> str:
@@ -235,7 +245,9 @@ class _Check:
         if not isinstance(raw, str):
             self._note_value(path, "must be a string")
             return ""
-        if not raw.strip() or raw != raw.strip():
+        if len(raw) > limits.MAX_REPO_TEXT_CHARS:
+            self._note(self._positions.character(path, limits.MAX_REPO_TEXT_CHARS), "is much too long")
+        elif not raw.strip() or raw != raw.strip():
             self._note_value(path, "must not be empty" if not raw.strip() else "must not start or end with a blank")
         elif fault := find_fault(raw):
             self._note(self._positions.character(path, fault.place), fault.rule)

@@ -15,10 +15,10 @@ from nudge.core.context import Context
 from nudge.core.errors import NotFound
 from nudge.hints.reconcile import is_guess
 from nudge.hints.search import HintFilter
-from nudge.learning.hints_ops import LearnedHints
 from nudge.repofile.trust import TrustStore
 
 if TYPE_CHECKING:
+    from nudge.learning.hints_ops import LearnedHints
     from nudge.repofile.told import TrustedHints
 
 Hit = dict[str, Any]

@@ -24,7 +24,7 @@ from nudge.hints.scope import Verdict
 from nudge.hints.search import HintFilter, search
 from nudge.repofile import FILE, SAYS, SOURCE, evidence
 from nudge.repofile.clone import Clone, find_clone, read_document
-from nudge.repofile.document import COMMAND, PATH, RepoHint
+from nudge.repofile.document import COMMAND, PATH, Document, RepoHint
 from nudge.repofile.trust import TRUSTED, Decision, TrustStore
 
 _BEHIND_OWN = "a hint of your own comes first"
@@ -63,16 +63,42 @@ def trusted_here(store: TrustStore, context: Context, now: float | None = None) 
     clone = find_clone(context.cwd)
     if clone is None or clone.repo != context.repo or (document := read_document(clone)) is None:
         return None
-    trusted = {one.digest: one for one in store.of(clone.repo, clone.git_dir) if one.state == TRUSTED}
-    hints = [_trusted(clone, hint, trusted[hint.digest]) for hint in document.hints if hint.digest in trusted]
+    hints = [
+        TrustedHint(written, hint, decision, evidence.stale_reason(clone.root, written.evidence, decision.evidence))
+        for written, hint, decision in _trusted(store, clone, document)
+    ]
     return TrustedHints(hints, context, time.time() if now is None else now) if hints else None
 
 
-def _trusted(clone: Clone, written: RepoHint, decision: Decision) -> TrustedHint:
+_Trusted = list[tuple[RepoHint, Hint, Decision]]
+_built: dict[str, tuple[Document, object, _Trusted]] = {}
+"""Cache by path of the file, with what the hints were built from: 200 hints take 30 ms."""
+
+
+def _trusted(store: TrustStore, clone: Clone, document: Document) -> _Trusted:
+    """The hints of the file that are trusted in this clone."""
+    decisions = store.of(clone.repo, clone.git_dir)
+    trust = (clone, store.version)
+    known = _built.get(clone.file)
+    if known is not None and known[0] is document and known[1] == trust:
+        return known[2]
+    trusted = {one.digest: one for one in decisions if one.state == TRUSTED}
+    found = [
+        (hint, _hint(clone, hint, trusted[digest]), trusted[digest])
+        for hint in document.hints
+        if (digest := hint.digest) in trusted
+    ]
+    if len(_built) >= limits.REPO_FILES_CACHED:
+        _built.clear()
+    _built[clone.file] = (document, trust, found)
+    return found
+
+
+def _hint(clone: Clone, written: RepoHint, decision: Decision) -> Hint:
     meta: dict[str, Any] = {"scope": _scope(clone, written), "source": SOURCE}
     if written.reason:
         meta["reason"] = written.reason
-    hint = Hint.of(
+    return Hint.of(
         written.component,
         written.key,
         _value(clone, written),
@@ -80,7 +106,6 @@ def _trusted(clone: Clone, written: RepoHint, decision: Decision) -> TrustedHint
         created_at=round(decision.at, 6),
         updated_at=round(decision.at, 6),
     )
-    return TrustedHint(written, hint, decision, evidence.stale_reason(clone.root, written.evidence, decision.evidence))
 
 
 def _value(clone: Clone, written: RepoHint) -> Any:

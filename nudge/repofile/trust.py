@@ -75,6 +75,11 @@ class TrustStore:
         """Whether nobody ever decided anything: the answer of one look at the disk."""
         return not os.path.exists(self._path)
 
+    @property
+    def version(self) -> tuple[int, ...] | None:
+        """What changes with every decision; of what was read last."""
+        return self._signature
+
     def may_trust(self, repo: str | None) -> bool:
         """Whether a hint of some clone of this repo is trusted."""
         self._load()

@@ -11,6 +11,7 @@ from nudge.core.programs import NODE_PACKAGE_MANAGERS, TARGET_RUNNERS
 from nudge.core.text import quote_command
 from nudge.learning.jobs import FORMAT, LINT, TYPES
 from nudge.learning.shell import parse_commands
+from nudge.repofile import SOURCE
 from nudge.telling.hint_selection import SCANNED
 from nudge.telling.ledger import Line
 from nudge.telling.use import COMMAND, IDENTITY, runs
@@ -80,8 +81,8 @@ def _lines(unanswered: Unanswered) -> tuple[str, ...]:
 
 
 def _is_proven(hint: dict[str, Any]) -> bool:
-    """Whether somebody set it, or it worked here: what scan found is told as what the manifest says."""
-    return hint.get("origin") is None or (hint["origin"] == SCANNED and hint["is_used"])
+    """Whether somebody set or trusted it, or it worked here: what scan found is told as what the manifest says."""
+    return hint.get("origin") in (None, SOURCE) or (hint["origin"] == SCANNED and hint["is_used"])
 
 
 def _of_place(hints: Sequence[dict[str, Any]], unanswered: Unanswered, project: str) -> dict[str, Any] | None:

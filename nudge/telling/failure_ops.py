@@ -18,8 +18,10 @@ from nudge.core.call import Call
 from nudge.core.clock import boot_seconds
 from nudge.core.context import Context, project_of
 from nudge.hints.freshness import mark_stale
+from nudge.hints.search import HintFilter
 from nudge.learning.availability import can_run
 from nudge.learning.unanswered import Unanswered
+from nudge.repofile.hints_ops import trusted_hints
 from nudge.telling.failure import hint_answer, manifest_answer
 from nudge.telling.ledger import Line
 from nudge.telling.start_rows import hint_rows
@@ -46,9 +48,12 @@ async def _hint_for(app: App, unanswered: Unanswered, context: Context) -> Line 
     store, project = app.lifetime.store, project_of(context.repo, context.cwd)
     steps = store.query(app.now(), keys=[unanswered.job], context=context, limit=limits.ANSWERING_HINTS)
     hits = store.drop_unproven((await app.in_slices(steps))["hints"], project)
+    hits = await asyncio.to_thread(mark_stale, hits, unanswered.cwd) if hits else []
+    if (in_file := await trusted_hints(app, context)) is not None:
+        hits += in_file.search(HintFilter.parse(None, [unanswered.job], None, None, None))
     if not hits:
         return None
-    rows = hint_rows(await asyncio.to_thread(mark_stale, hits, unanswered.cwd))
+    rows = hint_rows(hits)
     return hint_answer(unanswered, rows, project or "")
 
 

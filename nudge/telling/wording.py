@@ -99,8 +99,6 @@ def hint_line(hint: dict[str, Any]) -> DigestLine:
     told_reason = reason_text(hint["reason"], hint.get("origin"))
     parts = (hint.get("stale"), told_reason, hint.get("last_run"), hint.get("outcome"))
     reason = "; ".join(filter(None, parts))
-    if hint.get("origin") == SOURCE:
-        reason = f"{SAYS}: {reason}" if reason else SAYS
     text = f"{short_name(name)}: {value_text}" + (f" ({reason})" if reason else "")
     uses = ((COMMAND, instead or value or ""), (IDENTITY, name))
     return DigestLine(text, name, "hint", hint["score"], "; ".join(hint["reasons"]), name=name, uses=uses)
@@ -108,8 +106,10 @@ def hint_line(hint: dict[str, Any]) -> DigestLine:
 
 def reason_text(reason: str, origin: str | None) -> str:
     """The stored reason of a hint, quoted, whatever it says: anybody can write what looks like evidence. Only the line
-    of a manifest, where scan found it, is told as it is."""
+    of a manifest, where scan found it, is told as it is. A hint of the repo's file says whose word it is."""
     line = single_line(reason, limits.INJECTED_REASON_CHARS)
+    if origin == SOURCE:
+        return f"{SAYS}: {quote(reason, limits.INJECTED_REASON_CHARS)}" if line else SAYS
     if not line or (origin in (SCANNED, GUESSED) and _SOURCE_LINE.fullmatch(line)):
         return line
     return quote(reason, limits.INJECTED_REASON_CHARS)

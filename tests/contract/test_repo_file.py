@@ -21,6 +21,7 @@ import pytest
 from nudge.core import paths
 from nudge.repofile.trust import TrustStore
 from tests.contract.repos import clone, git
+from tests.contract.scripted import Agent
 from tests.contract.test_page import Page, code_of
 from tests.contract.ways import Http
 from tests.harness import NUDGE, TIMEOUT, Machine, eventually
@@ -127,6 +128,9 @@ def test_trusted_hints_are_told_as_the_files(repo: Repo) -> None:
     assert found["hint"]["meta"]["source"] == "repo-file"
     assert found["hint"]["value"] == {"type": "command", "cmd": "make test"}
     assert (found["hint"]["file"]["path"], found["hint"]["file"]["line"]) == (".nudge.toml", 3)
+    repo.write(PORT, TEST)
+    assert repo.json("get", "api", "test")["hint"]["file"]["line"] == 8
+    repo.write(TEST, PORT)
     assert found["match_explain"]["reasons"][0].startswith("the repo's file says so (.nudge.toml:3, trusted 20")
     assert '- api/test: "make test" (the repo\'s file says: "the database must run")' in repo.run("inject").stdout
     assert "the repo's file says:\n  ● api/test  make test" in repo.run("ls").stdout
@@ -224,6 +228,23 @@ def test_a_start_without_a_server_tells_the_same(repo: Repo) -> None:
     )
     assert '- api/test: "make test" (the repo\'s file says: "the database must run")' in done.stdout
     assert "8080" not in done.stdout
+
+
+def test_a_failing_command_is_answered_by_the_file(repo: Repo) -> None:
+    """Where nothing was learned and no hint of one's own is for the job; and a pack for a question has it."""
+    repo.trusts("y", "y")
+    missing = "Exit code 127\nbash: line 1: pytest: command not found"
+    told = Agent(repo.machine, "one", str(repo.folder)).fails("pytest -q", missing)
+    assert told.endswith('hint api/test: "make test" (the repo\'s file says: "the database must run")')
+    client = repo.machine.serve(cwd=str(repo.folder))
+    client.initialize()
+    pack = client.call("assemble_context", query="which port does the server listen on")
+    assert 'api/port: "the server listens on 8080" (the repo\'s file says)' in json.dumps(pack).replace(
+        '\\\\"', '"'
+    ).replace('\\"', '"')
+    assert client.quit() == 0
+    repo.run("set", "api", "test", "tox")
+    assert 'hint api/test: "tox"' in Agent(repo.machine, "two", str(repo.folder)).fails("pytest -q", missing)
 
 
 # Attacks by name

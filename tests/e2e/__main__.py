@@ -22,6 +22,7 @@ from tests.e2e import (
     page_hostile,
     page_keeps,
     page_refused,
+    page_trusts,
     statusline,
     two_days,
     wiring,
@@ -80,6 +81,7 @@ CHECKS: tuple[Callable[[Desk], None], ...] = (
     *page_keeps.CHECKS,
     *page_hostile.CHECKS,
     *page_refused.CHECKS,
+    *page_trusts.CHECKS,
     two_days.two_days,
 )
 

@@ -9,6 +9,7 @@ from typing import Any
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from nudge.repofile.document import parse
 from nudge.repofile.toml_positions import Path, Positions, decoded
 
 PLAIN = st.text(st.sampled_from("ab#,=[]{}.'\"\\ \t\u00e9\u4e2d"), max_size=8)
@@ -71,3 +72,27 @@ def test_each_value_is_where_it_stands(lines: list[str]) -> None:
         else:
             assert tomllib.loads(f"x = {text[span.start : span.end]}")["x"] == value
     assert {path for path, _ in leaves(data)} <= positions.values.keys()
+
+
+PIECES = st.sampled_from(
+    (
+        *("version = 1\n", "[[hint]]\n", "[hint.scope]\n", "[hint]\n", "hint = []\n", "hint = [{}]\n", "scope = 1\n"),
+        *("key = 'a/b'\n", "value = 'x'\n", "kind = 'fact'\n", "value = 3\n", "key = [1]\n", "hint.key = 'a/b'\n"),
+        *(
+            "scope = { branch = 'main' }\n",
+            "scope.os = ['linux', 7]\n",
+            "scope = { cwd_glob = '[' }\n",
+            "reason = ''\n",
+        ),
+        *('"' * 3, "'" * 3, '"', "'", "[", "]", "{", "}", "\\", "\n", "\r\n", "=", ",", "#", "\u200b", "\x00", "1e9"),
+    )
+)
+
+
+@given(st.lists(PIECES | st.text(max_size=3), max_size=20).map("".join))
+def test_whatever_the_file_has_it_is_read_or_refused(text: str) -> None:
+    """Never an exception; a problem is in a line that exists, and with one there is no hint."""
+    content = text.encode("utf-8", "surrogatepass")
+    document = parse(content)
+    assert not (document.hints and document.problems)
+    assert all(0 <= problem.line <= content.count(b"\n") + 1 for problem in document.problems)

@@ -68,6 +68,9 @@ def test_windows_line_ends_are_line_ends() -> None:
         ("version = ", "is not TOML: invalid value"),
         (b"version = 1 # \xff", "line 1, column 15: is not UTF-8"),
         ("[[" * 4_000, "is not TOML"),
+        ("x = " + "1" * 10_000, "is not TOML"),
+        ("# ....\n" + "a." * 30_000 + "a = 1", "line 2, column 2: is nested too deeply"),
+        (HEAD + PLAIN.replace("make", "key=sk_" * 300), "line 4, column 2010: is much too long"),
         ("x = " + "[" * 20_000, "is nested too deeply"),
     ],
 )
