@@ -25,7 +25,7 @@ WORKERS := 4
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test crash soak bench e2e handshake lock release clean
+.PHONY: help serve test crash soak bench team e2e handshake lock release clean
 
 help: ## Show these lines
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,6 +48,9 @@ soak: $(INSTALLED_DEV) ## The same for much longer, then random input for much l
 
 bench: $(INSTALLED_DEV) ## Each budget as a ratio to a baseline of the same run
 	$(BIN)/python -m tests.bench
+
+team: $(INSTALLED_DEV) ## Four machines and a real PostgreSQL, on loopback; LONG=yes takes an hour and prints all figures
+	$(BIN)/python -m tests.team $(if $(LONG),--long)
 
 e2e: $(INSTALLED_DEV) ## Real clients, and a real browser, against a real server
 	$(BIN)/python -m tests.e2e

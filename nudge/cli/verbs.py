@@ -64,6 +64,7 @@ MODULES = (
     "nudge.telling.cli",
     "nudge.learning.cli",
     "nudge.page.cli",
+    "nudge.team.cli",
     "nudge.cli.server",
     "nudge.cli.wiring",
     "nudge.cli.man",

@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from hashlib import blake2b
 from itertools import chain
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from nudge.core import limits, transfer_files
 from nudge.core.aliases import with_own_names
@@ -41,6 +41,9 @@ from nudge.storage.changelog import ChangeLog, LogGone
 from nudge.storage.database import Database, StoredAnswer, find_answer, run_once
 from nudge.telling.edits import Edits
 from nudge.telling.ledger import Ledger
+
+if TYPE_CHECKING:
+    from nudge.team.sync_ops import TeamSync
 
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
@@ -111,6 +114,8 @@ class App:
         self.count_now = asyncio.Event()
         self.merging: asyncio.Task[None] | None = None
         """Merges the index of notes some seconds after notes were stored."""
+        self.team: TeamSync | None = None
+        """Exchanges hints and notes with a team; None when none was joined."""
         self.activity = SessionActivity()
         """When sessions were last seen, and what they did since they updated their attempts."""
         self.model = LanguageModel(lifetime.settings)
@@ -197,25 +202,36 @@ class App:
             _refuse_late(call)
             return await change()
 
-    def commit(self, decision: Decision, call: Call) -> Any:
+    def commit(self, decision: Decision, call: Call, *, is_outgoing: bool = True) -> Any:
         """Append the change to the log, then apply it in memory: an acknowledged change survives the process, and one
-        that fails has changed nothing."""
+        that fails has changed nothing. One that is not outgoing came from the team, and is not sent back to it."""
         if decision.change or call.request_id:
-            self._append(_record_of(decision, call, self.now()))
+            record, outbox = _record_of(decision, call, self.now()), self.lifetime.outbox
+            record = outbox.number(record) if is_outgoing else record
+            self._append(record)
+            outbox.replay(record)
         self.lifetime.store.apply(decision.change)
         return self._acknowledged(decision, call)
 
-    async def commit_large(self, decision: Decision, call: Call) -> Any:
+    async def commit_large(self, decision: Decision, call: Call, *, is_outgoing: bool = True) -> Any:
         """`commit` for a change of possibly thousands of hints. A whole new log is written on a worker thread and
         renamed into place, which commits the change; then the store switches to the new state in one step. Call it
         within `serialize`."""
         if len(decision.change) <= limits.APPENDED_HINTS:
-            return self.commit(decision, call)
+            return self.commit(decision, call, is_outgoing=is_outgoing)
         log = self._log_to_write()
         index = await asyncio.to_thread(self.lifetime.store.prepare, decision.change)
+        before, outbox = self.lifetime.outbox, self.lifetime.outbox.copy()
+        if is_outgoing:
+            outbox.replay(outbox.number(_record_of(decision, Call(), self.now())))
+        self.lifetime.outbox = outbox  # the new log is to have its changes
         if log is not None:
-            with self._track_failure():
-                await self._replace_log(log, list(index), decision, call)
+            try:
+                with self._track_failure():
+                    await self._replace_log(log, list(index), decision, call)
+            except BaseException:
+                self.lifetime.outbox = before
+                raise
         replaced = self.lifetime.store.swap(index)
         result = self._acknowledged(decision, call)
         await asyncio.to_thread(replaced.free)
@@ -245,6 +261,14 @@ class App:
             self.lifetime.answers.remember(self.now(), call.request_id, decision.result, call.fingerprint)
         self._compact_when_due()
         return decision.result
+
+    def send_hints(self, log: str) -> None:
+        """Number the changes of hints in the log from now on, under a name for the log; with an empty one, no longer.
+        Call it within `serialize`."""
+        if log != self.lifetime.outbox.log:
+            record = {"n": [log, 1]}
+            self._append(record)
+            self.lifetime.outbox.replay(record)
 
     def now(self) -> float:
         return self.lifetime.clock.now()

@@ -419,3 +419,20 @@ STREAM_BEAT = 15.0  # seconds between two signs of life
 STREAM_WRITE = 10.0  # seconds that a page may take to read a message
 FACET_SECONDS = 1.0  # for counts by facet; then the page says that they are not of everything
 DOCTOR_TIMEOUT = 30.0  # seconds for the checks that the page asks for
+
+# A team's shared log.
+TEAM_CLOCK_AHEAD = 300.0  # seconds that a clock may be ahead of the server's
+TEAM_CLOCK_STEP = 60.0  # seconds that a clock is corrected by without being a clock that was set
+TEAM_URL_CHARS = 2_000
+TEAM_KEY_BYTES = 4 * KIB  # of the title of a note, or the names and the scope of a hint
+TEAM_BODY_BYTES = 128 * KIB  # of a change; a note of the largest size, escaped, is below
+TEAM_WAIT = 1.5  # seconds for one answer of the server
+TEAM_ROWS = 500  # that are asked for, or sent, at once; halved when they take too long
+TEAM_ROWS_BYTES = 2 * MIB  # that are sent at once
+TEAM_WRITE_SLICE = 0.03  # seconds of one transaction that stores rows: hooks wait for the same writer
+TEAM_POLL, TEAM_IDLE_POLL = 60.0, 300.0  # seconds between two looks at the server, while agents work and when none does
+TEAM_IDLE = 600.0  # seconds without a call after which no agent works; then no connection is kept
+TEAM_RETRY, TEAM_RETRY_MOST = 5.0, 300.0  # seconds after a failure, doubled each time
+TEAM_BURST = 1.0  # seconds that changes are gathered before they are sent, and between two notifications
+TEAM_CONFLICTS = 20  # versions that lost and are kept, of one hint or note
+TEAM_SHARED_REPOS = 200

@@ -119,6 +119,11 @@ def _split_remote(text: str) -> tuple[str | None, str]:
     return (None if place.lower() == "git" else _resolve_alias(_host_name(place))), path
 
 
+def has_host(project: str) -> bool:
+    """Whether a project's identity begins with a host: a repo without one is another on each machine."""
+    return _has_written_host(project.split("/"))
+
+
 def _has_written_host(parts: Sequence[str]) -> bool:
     """Whether the first part of `git:a/b/c` is a host: GitLab has groups in groups."""
     return len(parts) > 2 and ("." in parts[0] or ":" in parts[0] or parts[0] == "localhost")

@@ -13,6 +13,7 @@ import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, NamedTuple
 
 from nudge import __version__
@@ -23,6 +24,7 @@ from nudge.core.errors import Invalid, StorageFailed, Unavailable
 from nudge.core.locks import OwnerLock, is_free
 from nudge.core.repos import is_same_repo
 from nudge.hints.model import Change, Hint, Identity, hide_secrets, is_copied_fact
+from nudge.hints.outbox import HintOutbox
 from nudge.hints.scope import scope_of
 from nudge.hints.store import HintStore
 from nudge.settings.config import Settings, Sources
@@ -103,6 +105,8 @@ class HintLifetime:
     """Whether this process began it, with no hints of an older one."""
     unwritten_log: str | None = None
     """The path of a change log for which there was no room."""
+    outbox: HintOutbox = field(default_factory=HintOutbox)
+    """The changes that a team is to be sent."""
 
     def write_log(self) -> bool:
         """Write the change log that there was no room for; return whether that succeeded now."""
@@ -136,10 +140,11 @@ class HintLifetime:
 
     def records_of(self, hints: list[Hint]) -> Iterator[dict[str, Any]]:
         """The state as `records`, with these hints in place of the store's."""
-        return _records(hints, self.answers.items(), self.clock.now())
+        return chain(self.outbox.records(), _records(hints, self.answers.items(), self.clock.now()))
 
     def replay(self, records: Iterable[dict[str, Any]]) -> None:
         for record in records:
+            self.outbox.replay(record)
             if "puts" in record or "removals" in record:
                 self.store.apply(Change.from_record(record))
             if "id" in record:
@@ -270,7 +275,12 @@ def _restore(settings: Settings, contents: LogContents) -> HintLifetime:
 
 def _end_and_begin(directory: str, settings: Settings, ended: HintLifetime) -> HintLifetime:
     lifetime = HintLifetime(
-        _new_store(settings, ended.clock), ended.clock, None, warning=ended.warning, settings=settings
+        _new_store(settings, ended.clock),
+        ended.clock,
+        None,
+        warning=ended.warning,
+        settings=settings,
+        outbox=ended.outbox,
     )
     lifetime.store.apply(Change(puts=tuple(_end(directory, ended))))
     lifetime.log = ChangeLog.create(os.path.join(directory, paths.CHANGE_LOG), lifetime.header(), lifetime.records())
@@ -308,15 +318,17 @@ def _end(directory: str, ended: HintLifetime) -> list[Hint]:
 
 
 def end_lifetime(directory: str, ended: HintLifetime) -> None:
-    """End a session that no process continues. A new log holds the hints that outlive it, and nothing of the others."""
+    """End a session that no process continues. A new log holds the hints that outlive it, and of the others only what a
+    team is still to be sent."""
     outliving = _end(directory, ended)
     paths.remove_page_secrets(directory)
     path = os.path.join(directory, paths.CHANGE_LOG)
     for copy in damaged_copies(path):
         os.unlink(copy)
-    if outliving:
+    unsent = list(ended.outbox.records())
+    if outliving or unsent:
         header = {**ended.header(), "session": NO_SESSION}
-        ChangeLog.create(path, header, _records(outliving, [], ended.clock.now())).close()
+        ChangeLog.create(path, header, chain(unsent, _records(outliving, [], ended.clock.now()))).close()
     else:
         os.unlink(path)
 

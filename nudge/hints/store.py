@@ -205,6 +205,10 @@ class HintStore:
     ) -> Decision:
         return import_export.decide_import(self._index, self._admission, now, incoming, mode, visible)
 
+    def decide_change(self, now: float, change: Change) -> Decision:
+        """Decide on a change whose hints are checked. Raises QuotaExceeded."""
+        return Decision(self._admission.make_room(self._index, change, now), {})
+
     def decide_sync(
         self,
         now: float,

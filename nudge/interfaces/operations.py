@@ -28,6 +28,7 @@ _MODULES = (
     "nudge.page.ops",
     "nudge.page.known_ops",
     "nudge.repofile.page_ops",
+    "nudge.team.ops",
     "nudge.process.ops",
 )
 

@@ -112,7 +112,10 @@ async def explain(app: App, params: Explain, call: Call) -> Any:
         )
 
     needs_facts = request.unknown_names and app.database is not None
-    return await app.read(read) if request.needs_database or needs_facts else read(None)
+    result = await app.read(read) if request.needs_database or needs_facts else read(None)
+    if app.team is not None:
+        await app.team.explain_conflicts(result["items"])
+    return result
 
 
 async def _answering_facts(app: App, call: Call, names: Sequence[str]) -> dict[str, str]:

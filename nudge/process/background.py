@@ -82,6 +82,7 @@ class Upkeep:
         self._retention = Retention(self._database, {**RETENTION_DAYS, **settings.retention})
         self._draining = asyncio.Lock()
         self._proposer = Proposer(app)
+        self._asked_for_team = False
         app.database, app.drain = self._database, self._drain
         app.spool_recorded.clear()
 
@@ -92,6 +93,7 @@ class Upkeep:
         problem = None
         while True:
             try:
+                await self._join_team()
                 await self._database.check_path()
                 await hook_answers.load(self._app, self._database)
                 await self._drain()
@@ -113,6 +115,17 @@ class Upkeep:
             self._app.spool_recorded.set()
             self._proposer.look()
             await asyncio.sleep(_POLL)
+
+    async def _join_team(self) -> None:
+        """Go on with the exchange with a team, if one was joined."""
+        if self._asked_for_team or self._database.reason is not None:
+            return
+        self._asked_for_team = True
+        if await self._database.read(lambda connection: connection.execute("SELECT 1 FROM team").fetchone()):
+            from nudge.team.sync_ops import TeamSync  # late: most people have no team
+
+            self._app.team = TeamSync(self._app)
+            self._app.team.start()
 
     async def _drain(self) -> int:
         """Take in the spool, one caller at a time; how many events still wait."""

@@ -33,6 +33,7 @@ LONG_OPERATIONS = frozenset(
         *("nudge.memory_auto_consolidate", "nudge.memory_export", "nudge.memory_gc", "nudge.memory_import"),
         "nudge.memory_sync",
         *("nudge.memory_expand_query", "nudge.memory_auto_tag", "nudge.memory_detect_contradiction"),
+        *("nudge.team_join", "nudge.team_doctor"),  # they wait for the team's server
     )
 )
 """Operations that may take longer than CALL_TIMEOUT: they have the deadline of their caller, and are not retried when

@@ -375,11 +375,76 @@ _PROPOSALS = (
 )
 
 
+# A team's shared log: where it is, what of which repos goes there, what waits, what was received (`nudge.team.store`).
+_TEAM = (
+    """CREATE TABLE team (
+        id INTEGER PRIMARY KEY CHECK (id = 1), url TEXT NOT NULL, origin TEXT NOT NULL, home TEXT NOT NULL,
+        epoch TEXT NOT NULL, joined_at REAL NOT NULL, contact_at REAL
+    )""",
+    # `is_gathered`: the hints that were there when they were first shared are in the outbox.
+    """CREATE TABLE team_repos (
+        project TEXT PRIMARY KEY, notes INTEGER NOT NULL, hints INTEGER NOT NULL, is_gathered INTEGER NOT NULL
+    ) WITHOUT ROWID""",
+    # Notes that were changed and are not in the outbox yet, by their titles.
+    """CREATE TABLE team_changes (
+        project TEXT NOT NULL, title TEXT NOT NULL, PRIMARY KEY (project, title)
+    ) WITHOUT ROWID""",
+    """CREATE TABLE team_outbox (
+        project TEXT NOT NULL, n INTEGER NOT NULL, clock INTEGER NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL,
+        body TEXT NOT NULL, PRIMARY KEY (project, n)
+    ) WITHOUT ROWID""",
+    # Of this store's own log: the last number given, and the last one that the server has.
+    """CREATE TABLE team_numbers (
+        project TEXT PRIMARY KEY, given INTEGER NOT NULL, sent INTEGER NOT NULL
+    ) WITHOUT ROWID""",
+    # Of each origin's log: how much was received, and how much there is.
+    """CREATE TABLE team_cursors (
+        project TEXT NOT NULL, origin TEXT NOT NULL, n INTEGER NOT NULL, head INTEGER NOT NULL,
+        PRIMARY KEY (project, origin)
+    ) WITHOUT ROWID""",
+    "CREATE TABLE team_roles (origin TEXT PRIMARY KEY, role TEXT NOT NULL) WITHOUT ROWID",
+    """CREATE TABLE team_versions (
+        project TEXT NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL, clock INTEGER NOT NULL, origin TEXT NOT NULL,
+        after INTEGER NOT NULL, is_live INTEGER NOT NULL, digest TEXT NOT NULL, n INTEGER NOT NULL,
+        PRIMARY KEY (project, kind, key)
+    ) WITHOUT ROWID""",
+    # Versions that lost against one whose author had not seen them.
+    """CREATE TABLE team_conflicts (
+        id INTEGER PRIMARY KEY, project TEXT NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL, clock INTEGER NOT NULL,
+        origin TEXT NOT NULL, fields TEXT, won_clock INTEGER NOT NULL, won_origin TEXT NOT NULL,
+        UNIQUE (project, kind, key, clock, origin)
+    )""",
+    """CREATE TABLE team_withheld (
+        project TEXT NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL, is_inbound INTEGER NOT NULL, reason TEXT NOT NULL,
+        PRIMARY KEY (project, kind, key)
+    ) WITHOUT ROWID""",
+    # Of each change log of hints: the last of its numbered changes that is in the outbox.
+    "CREATE TABLE team_taken (log TEXT PRIMARY KEY, n INTEGER NOT NULL) WITHOUT ROWID",
+    """CREATE TRIGGER team_note_added AFTER INSERT ON notes
+    WHEN EXISTS (SELECT 1 FROM team_repos WHERE project = new.namespace AND notes) BEGIN
+        INSERT OR IGNORE INTO team_changes VALUES (new.namespace, new.title);
+    END""",
+    # What a recall adds does not count: it leaves `updated_at` as it is.
+    """CREATE TRIGGER team_note_changed AFTER UPDATE OF title, namespace, updated_at ON notes
+    WHEN (new.title, new.namespace, new.updated_at) IS NOT (old.title, old.namespace, old.updated_at)
+        AND EXISTS (SELECT 1 FROM team_repos WHERE project IN (old.namespace, new.namespace) AND notes) BEGIN
+        INSERT OR IGNORE INTO team_changes VALUES (old.namespace, old.title);
+        INSERT OR IGNORE INTO team_changes VALUES (new.namespace, new.title);
+    END""",
+    # That the time of a note was over here says nothing about the others' copies.
+    """CREATE TRIGGER team_note_deleted AFTER DELETE ON notes
+    WHEN (old.expires_at IS NULL OR old.expires_at > (julianday('now') - 2440587.5) * 86400.0)
+        AND EXISTS (SELECT 1 FROM team_repos WHERE project = old.namespace AND notes) BEGIN
+        INSERT OR IGNORE INTO team_changes VALUES (old.namespace, old.title);
+    END""",
+)
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     *(_HISTORY, _MEMORIES, _FACTS, _LEDGER, _JOURNAL, _LINES_OF_PROJECTS),
     *(_KEPT_KINDS, _PASSAGES, _index_passages, _FACT_DETAILS, _keep_facts_that_ran),
     *(_NOTE_FILES, _index_files, _PINNED_NOTES, _UNUSED_LINES, _BANS_OF_FACTS, _MERGED_PASSAGES),
-    *(_CALLED_COUNTS, _PROPOSALS),
+    *(_CALLED_COUNTS, _PROPOSALS, _TEAM),
 )
 LATEST = len(MIGRATIONS)
 

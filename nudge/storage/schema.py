@@ -15,7 +15,7 @@ from nudge.core.errors import Invalid
 from nudge.storage import migrations
 from nudge.storage.sqlite import STATEMENT_ERRORS, describe_damage
 
-_OF_SQLITE = frozenset(("sqlite_sequence", *(f"sqlite_stat{number}" for number in range(1, 5))))
+_OF_SQLITE = frozenset(f"sqlite_stat{number}" for number in range(1, 5))
 _MOST_NAMED = 5
 _MOST_FORMATS = 1_000  # no Nudge is newer by so many; such a number is a damaged one
 

@@ -304,6 +304,7 @@ NO_PLACE = frozenset(
             "open_page",
             "repo_files",
             "decide_repo_file",
+            *("team_join", "team_share", "team_leave", "team_doctor"),
             "start_session",
             "backup",
             "record",

@@ -161,6 +161,11 @@ PROBES: dict[str, Probes] = {
     "nudge.open_page": always({}),
     "nudge.repo_files": always({}),
     "nudge.decide_repo_file": always({"root": "/", "trust": [], "deny": [], "revoke": []}),
+    "nudge.team_join": always({"url": "postgresql://somebody@127.0.0.1:1/team"}),
+    "nudge.team_share": always({"repo": "example.com/org/web"}),
+    "nudge.team_status": always({}, {"conflicts": True, "withheld": True}),
+    "nudge.team_doctor": always({}),
+    "nudge.team_leave": always({}),
     "nudge.status": always({}),
     "nudge.stop": always(),  # ends the server; its answer is a pid and two counts
 }

@@ -98,7 +98,7 @@ ROUTES: dict[str, tuple[str, Any, dict[str, Any]]] = {  # path and query, body, 
 IN_MEMORY = [
     operation
     for operation in OPERATIONS.values()
-    if not operation.summary.startswith(("History: ", "Notes: ", "Journal: "))
+    if not operation.summary.startswith(("History: ", "Notes: ", "Journal: ", "Team: "))
     and operation.name != "nudge.open_page"  # a new code each time: `test_page`
     and operation.name != "nudge.decide_repo_file"  # only the page: `test_repo_file`
 ]

@@ -20,7 +20,9 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 
-ROOMS = frozenset(("hints", "history", "journal", "learning", "notes", "page", "proposals", "repofile", "telling"))
+ROOMS = frozenset(
+    ("hints", "history", "journal", "learning", "notes", "page", "proposals", "repofile", "team", "telling")
+)
 LEAF, APP, OPS, STORE, VERBS, CLIENT_SIDE = "leaf", "app", "ops", "store", "verbs", "client side"
 LEAVES = frozenset((LEAF, "security", "settings"))
 """Every module may import these; they import nothing but each other."""
@@ -55,6 +57,7 @@ MAY_IMPORT = {
     "repofile": LEAVES | {CLIENT_SIDE, "hints", "repofile"},  # its hints are matched and ranked as all are
     "journal": LEAVES | {"journal", "learning", "notes"},  # an attempt is a note; its outcome is that of a command
     "proposals": LEAVES | {"notes", "proposals"},  # what is proposed is about notes
+    "team": LEAVES | {"hints", "history", "notes", "team"},  # what of a hint or note is shared
     "clients": LEAVES | {"clients"},
     "storage": LEAVES | {"storage"},
     "doctor": LEAVES | ROOMS | {APP, OPS, STORE, CLIENT_SIDE, "clients", "doctor", "process", "storage"},

@@ -1,0 +1,192 @@
+"""Notes on their way out and in. What waits was written down by triggers in the transaction of the change; a row that
+comes in is stored in the transaction that moves the cursor behind it. So nothing is lost or done twice, whenever the
+process dies."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from nudge.core import limits
+from nudge.core.errors import Invalid
+from nudge.notes import store as notes
+from nudge.notes.note import Lifetimes, Note
+from nudge.team import store
+from nudge.team.entry import NOTE, Body, Entry, Name, digest_of
+from nudge.team.sharing import SharedNote, Withheld, note_name, read_note, share_note
+from nudge.team.store import Team
+from nudge.team.versions import Known, StoreTime, Version, clock_at, is_conflict, latest_of
+
+_BY_TEAM = "team"
+"""Why a note is in the archive: somebody of the team deleted it."""
+
+
+class Notes:
+    """The notes of one database, for one step within the caller's transaction."""
+
+    def __init__(
+        self, connection: sqlite3.Connection, team: Team, time: StoreTime, lifetimes: Lifetimes, *, guard: bool
+    ) -> None:
+        self._connection, self._team, self._time, self._now = connection, team, time, time.now
+        self._lifetimes, self._guard = lifetimes, guard
+
+    # Out
+
+    def take_changes(self) -> bool:
+        """Put changed notes into the outbox, for TEAM_WRITE_SLICE seconds; return whether there are more."""
+        until = time.perf_counter() + limits.TEAM_WRITE_SLICE
+        while titles := store.changed_titles(self._connection, 50):
+            for project, title in titles:
+                self._take(project, title)
+            if time.perf_counter() > until:
+                return True
+        return False
+
+    def _take(self, project: str, title: str) -> None:
+        store.drop_change(self._connection, project, title)
+        name = note_name(project, title)
+        known, note = store.version_of(self._connection, name), self._find(name)
+        seen = 0 if known is None else known.version.clock
+        if note is None:
+            if known is not None and known.is_live and not self._is_expired(name):
+                self._add(name, self._time.wall(self._now), seen, None)
+            return
+        shared = share_note(note)
+        if isinstance(shared, Withheld):
+            store.withhold(self._connection, name, shared.reason, is_inbound=False)
+        elif known is None or not known.is_live or digest_of(shared) != known.digest:
+            self._add(name, self._time.wall(note.updated_at), seen, self._dated(note, shared))
+
+    def _dated(self, note: Note, shared: dict[str, Any]) -> dict[str, Any]:
+        """The fields with times that a right clock would have given; the note gets them as well."""
+        created, updated = self._time.wall(note.created_at), self._time.wall(note.updated_at)
+        if (created, updated) == (note.created_at, note.updated_at):
+            return shared
+        self._set_times(note.id, created, updated)
+        store.drop_change(self._connection, note.draft.namespace, note.draft.title)
+        return {**shared, "created_at": created, "updated_at": updated}
+
+    def _set_times(self, note_id: int, created: float, updated: float) -> None:
+        sql = "UPDATE notes SET created_at = ?, updated_at = ? WHERE id = ?"
+        self._connection.execute(sql, (created, updated, note_id))
+
+    def _add(self, name: Name, seconds: float, seen: int, fields: dict[str, Any] | None) -> None:
+        clock, body = clock_at(seconds, seen), Body(seen, fields)
+        if len(body.to_text().encode("utf-8", "replace")) > limits.TEAM_BODY_BYTES:
+            store.withhold(self._connection, name, "it is too large", is_inbound=False)
+        else:
+            store.add(self._connection, self._team, name, clock, body)
+
+    def add_again(self, name: Name, lost: Known) -> None:
+        """Put a version that the server lost into the outbox, with its old clock: it is no newer than it was."""
+        note = self._find(name)
+        shared = None if note is None else share_note(note)
+        if isinstance(shared, Withheld) or (shared is None and lost.is_live):
+            return
+        if digest_of(shared) == lost.digest:
+            store.add(self._connection, self._team, name, lost.version.clock, Body(lost.after, shared))
+
+    def _find(self, name: Name) -> Note | None:
+        note = notes.find_by_title(self._connection, name.key, name.project)
+        return note if note is None or note.expires_at is None or note.expires_at > self._now else None
+
+    def _is_expired(self, name: Name) -> bool:
+        return notes.find_by_title(self._connection, name.key, name.project) is not None
+
+    # In
+
+    def apply(self, entries: Sequence[Entry], kinds: frozenset[str]) -> int:
+        """Store rows of one origin in their order, for TEAM_WRITE_SLICE seconds, and move the cursor behind them.
+        Return how many were stored. Rows of hints are in the store of hints by now; those of a kind that is not shared
+        are passed over."""
+        until, done = time.perf_counter() + limits.TEAM_WRITE_SLICE, 0
+        for entry in entries:
+            if entry.kind == NOTE and NOTE in kinds:
+                self._apply(entry)
+            done += 1
+            if time.perf_counter() > until:
+                break
+        if done:
+            last = entries[done - 1]
+            store.advance(self._connection, last.project, last.origin, last.n)
+        return done
+
+    def _apply(self, entry: Entry) -> None:
+        if store.is_changed(self._connection, entry.project, entry.key):
+            self._take(entry.project, entry.key)
+        known, name = store.version_of(self._connection, entry.name), entry.name
+        try:
+            body = entry.read_body()
+        except Invalid as error:
+            store.withhold(self._connection, name, error.message, is_inbound=True)
+            return
+        if known is not None and entry.version <= known.version:
+            self._keep_loser(known, entry, body)
+            if entry.version < known.version or self._find(name) is not None:
+                return
+        else:
+            self._keep_replaced(known, entry, body)
+        refused = self._put(entry, body)
+        if refused is None:
+            store.drop_withheld(self._connection, name)
+        else:
+            store.withhold(self._connection, name, refused, is_inbound=True)
+        store.put_version(self._connection, name, known_of(entry, body))
+        store.drop_change(self._connection, entry.project, entry.key)  # what the triggers wrote about our own change
+
+    def _keep_loser(self, known: Known, entry: Entry, body: Body) -> None:
+        if body.digest != known.digest and is_conflict(known.version, known.after, entry.version):
+            store.add_conflict(self._connection, entry.name, entry.version, body.fields, known.version)
+
+    def _keep_replaced(self, known: Known | None, entry: Entry, body: Body) -> None:
+        """Keep the version that counted here until now, unless the author of the new one had seen it. A note that is
+        not shared, such as one with a secret in it, is nobody's version, and kept as well."""
+        note = self._find(entry.name)
+        lost = Version(clock_at(note.updated_at), "") if known is None and note is not None else None
+        if known is not None and is_conflict(entry.version, body.after, known.version):
+            lost = known.version
+        if lost is None or (known is not None and known.digest == body.digest):
+            return
+        fields = None if note is None else share_note(note)
+        if isinstance(fields, Withheld):
+            fields = {"content": note.draft.content if note else ""}
+        if digest_of(fields) != body.digest:
+            store.add_conflict(self._connection, entry.name, lost, fields, entry.version)
+
+    def _put(self, entry: Entry, body: Body) -> str | None:
+        """Make the note what the row says; return why not, if so."""
+        if body.fields is None:
+            note = notes.find_by_title(self._connection, entry.key, entry.project)
+            if note is not None:
+                notes.archive_notes(self._connection, [note], _BY_TEAM, self._now)
+            return None
+        shared = read_note(entry, body.fields, latest_of(entry.clock), guard=self._guard)
+        if isinstance(shared, Withheld):
+            return shared.reason
+        expires_at = self._lifetimes.expiry(shared.draft, self._now)
+        if expires_at is None or expires_at > self._now:
+            self._write(entry, shared, expires_at)
+        return None
+
+    def _write(self, entry: Entry, shared: SharedNote, expires_at: float | None) -> None:
+        draft = replace(shared.draft, origin={"team": entry.origin}, expires_at=None)
+        held = notes.find_same_title(self._connection, draft, self._now)
+        if held is None:
+            notes.insert(
+                self._connection,
+                draft,
+                self._now,
+                expires_at=expires_at,
+                created_at=shared.created_at,
+                updated_at=shared.updated_at,
+            )
+            return
+        notes.write(self._connection, held.id, draft, shared.updated_at, expires_at)
+        self._set_times(held.id, shared.created_at, shared.updated_at)
+
+
+def known_of(entry: Entry, body: Body) -> Known:
+    return Known(entry.version, body.after, body.fields is not None, body.digest, entry.n)
