@@ -4,27 +4,21 @@ attempt alone."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from nudge.core import limits
-from nudge.core.app import App
 from nudge.core.call import Call, EnvNeeded
 from nudge.core.context import Context
 from nudge.core.errors import Conflict, Invalid, NotFound, SecretRejected
 from nudge.core.visibility import VARIABLES
-from nudge.hints.lifetime import open_in_memory
-from nudge.interfaces.operations import OPERATIONS
 from nudge.journal import store as journal
 from nudge.journal.attempts import Resolution
 from nudge.journal.ops import resolve_attempt
 from nudge.notes.note import Lifetimes
-from nudge.settings.config import Settings
-from nudge.storage.database import Database
 from tests.unit.history.stored import event
+from tests.unit.service import Service as Operations
 
 PROJECT = "github.com/acme/api"
 HERE = Call(context=Context(project=PROJECT))
@@ -38,18 +32,8 @@ CHANGES: list[tuple[str, dict[str, Any]]] = [("update_ghap", {"note": "x"}), ("r
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 
 
-class Service:
-    """The operations of one PRIMARY, by the part of their name after `nudge.`, whose clock can be put forward."""
-
-    def __init__(self, path: Path) -> None:
-        self.app = App(open_in_memory(Settings({})), OPERATIONS)
-        self.database = self.app.database = Database.open(str(path))
-        self.ahead = 0.0
-        clock = self.app.lifetime.clock.now
-        self.app.now = lambda: clock() + self.ahead  # type: ignore[method-assign]
-
-    def __call__(self, name: str, *, call: Call = HERE, **params: Any) -> Any:
-        return asyncio.run(self.app.execute(f"nudge.{name}", params, call))
+class Service(Operations):
+    caller = HERE
 
     def start(self, session: str, **fields: Any) -> int:
         return int(self("start_ghap", session_id=session, **{**PLAN, **fields})["id"])
@@ -64,13 +48,6 @@ class Service:
     def record(self, kind: str, session: str, ago: int = 0) -> None:
         happened = event(kind, session_id=session, timestamp=int(self.app.now()) - ago, project=PROJECT)
         self("record", event=happened)
-
-
-@pytest.fixture
-def service(tmp_path: Path) -> Iterator[Service]:
-    opened = Service(tmp_path / "nudge.db")
-    yield opened
-    opened.database.close()
 
 
 # Starting and updating

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from nudge.core.app import App
 from nudge.core.call import Call
 from nudge.core.context import Context
-from nudge.hints.lifetime import open_in_memory
-from nudge.interfaces.operations import OPERATIONS
-from nudge.settings.config import Settings
-from nudge.storage.database import Database
+from tests.unit.service import Service as Operations
 
 HERE = Call(context=Context(project="github.com/acme/shop"))
 ELSEWHERE = Call(context=Context(project="github.com/acme/web"))
@@ -45,13 +39,8 @@ QUESTIONS = [
 ]
 
 
-class Service:
-    def __init__(self, path: Path, **settings: Any) -> None:
-        self.app = App(open_in_memory(Settings(settings)), OPERATIONS)
-        self.database = self.app.database = Database.open(str(path))
-
-    def __call__(self, name: str, *, call: Call = HERE, **params: Any) -> Any:
-        return asyncio.run(self.app.execute(f"nudge.{name}", params, call))
+class Service(Operations):
+    caller = HERE
 
     def ids(self, query: str, **params: Any) -> list[int]:
         markdown = self("assemble_context", query=query, **params)["markdown"]
@@ -59,12 +48,11 @@ class Service:
 
 
 @pytest.fixture
-def service(tmp_path: Path) -> Iterator[Service]:
-    opened = Service(tmp_path / "nudge.db", private_projects=("payroll",))
+def service(open_service: Callable[..., Service]) -> Service:
+    opened = open_service(private_projects=("payroll",))
     for title, content, kind in NOTES:
         opened("memory_store", title=title, content=content, kind=kind)
-    yield opened
-    opened.database.close()
+    return opened
 
 
 @pytest.mark.parametrize("question", QUESTIONS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -13,64 +13,26 @@ import pytest
 
 from nudge.clients.claude_code import CLIENT as CLAUDE
 from nudge.core import limits
-from nudge.core.app import App
 from nudge.core.call import Call, EnvNeeded
 from nudge.core.context import Context
 from nudge.core.errors import Invalid, NotFound, SecretRejected, StorageFailed, Unavailable
 from nudge.core.visibility import VARIABLES
-from nudge.hints.lifetime import open_in_memory
-from nudge.interfaces.operations import OPERATIONS
 from nudge.notes import models as memory_models
-from nudge.notes import ops as memories
 from nudge.notes.toon import COMPACT_TOON_FIELDS, dump_toon
-from nudge.settings.config import Settings
-from nudge.storage.database import Database
 from tests.unit.history.stored import event
+from tests.unit.service import Service as Operations
 
 HERE = Call(context=Context(project="github.com/acme/api"))
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 Open = Callable[..., "Service"]
 
 
-class Service:
-    """The operations of one PRIMARY, by the part of their name after `nudge.`."""
-
-    def __init__(self, path: Path, **settings: Any) -> None:
-        self.app = App(open_in_memory(Settings(settings)), OPERATIONS)
-        self.database = self.app.database = Database.open(str(path))
-        self.ahead = 0.0
-        clock = self.app.lifetime.clock.now
-        self.app.now = lambda: clock() + self.ahead  # type: ignore[method-assign]
-
-    def __call__(self, name: str, *, call: Call = HERE, **params: Any) -> Any:
-        async def answer() -> Any:
-            result = await self.app.execute(f"nudge.memory_{name}", params, call)
-            await memories.recalls_counted(self.app)
-            return result
-
-        return asyncio.run(answer())
+class Service(Operations):
+    prefix, caller = "nudge.memory_", HERE
 
     def note(self, note_id: int) -> dict[str, Any]:
         memory: dict[str, Any] = self("get", id=note_id)["memory"]
         return memory
-
-
-@pytest.fixture
-def open_service(tmp_path: Path) -> Iterator[Open]:
-    opened: list[Service] = []
-
-    def make(**settings: Any) -> Service:
-        opened.append(Service(tmp_path / "nudge.db", **settings))
-        return opened[-1]
-
-    yield make
-    for service in opened:
-        service.database.close()
-
-
-@pytest.fixture
-def service(open_service: Open) -> Service:
-    return open_service()
 
 
 # Writing

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import itertools
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -21,9 +20,9 @@ from nudge.hints.lifetime import open_in_memory
 from nudge.history import store
 from nudge.interfaces.operations import OPERATIONS
 from nudge.settings.config import Settings
-from nudge.storage.database import Database
 from nudge.telling import hook_answers
 from tests.unit.history.stored import event
+from tests.unit.service import Service as Operations
 
 PROJECT = "github.com/acme/api"
 PLAN = {
@@ -36,16 +35,10 @@ _numbers = itertools.count()
 Open = Callable[..., "Service"]
 
 
-class Service:
-    """The operations of one PRIMARY, and a hook that waits for its answer."""
+class Service(Operations):
+    """With a hook that waits for its answer."""
 
-    def __init__(self, path: Path, **settings: str) -> None:
-        self.app = App(open_in_memory(Settings(settings)), OPERATIONS)
-        self.database = self.app.database = Database.open(str(path))
-
-    def __call__(self, name: str, **params: Any) -> Any:
-        call = Call(context=Context(project=PROJECT))
-        return asyncio.run(self.app.execute(f"nudge.{name}", params, call))
+    caller = Call(context=Context(project=PROJECT))
 
     def start(self, session: str = "s1", **fields: Any) -> int:
         return int(self("start_ghap", session_id=session, **{**PLAN, **fields})["id"])
@@ -78,24 +71,6 @@ class Service:
     def attempt(self, number: int) -> dict[str, Any]:
         memory: dict[str, Any] = self("memory_get", id=number)["memory"]
         return memory
-
-
-@pytest.fixture
-def open_service(tmp_path: Path) -> Iterator[Open]:
-    opened: list[Service] = []
-
-    def open_one(**settings: str) -> Service:
-        opened.append(Service(tmp_path / f"nudge-{len(opened)}.db", **settings))
-        return opened[-1]
-
-    yield open_one
-    for service in opened:
-        service.database.close()
-
-
-@pytest.fixture
-def service(open_service: Open) -> Service:
-    return open_service()
 
 
 # Check-ins
