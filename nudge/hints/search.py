@@ -8,7 +8,7 @@ ranked by their words.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Generator, Iterable, Iterator, Set
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
@@ -165,6 +165,28 @@ def shown_hints(hints: Iterable[Hint], visible: Visibility) -> list[Hint]:
     return found
 
 
+def _entries(
+    filters: HintFilter, matches: list[Checked], words: Mapping[Identity, list[str]], now: float
+) -> Generator[None, None, list[dict[str, Any]]]:
+    """Return the entries of the matches that fit into an answer, at least one."""
+    entries: list[dict[str, Any]] = []
+    slices = Slices()
+    room = limits.PAGE_BYTES
+    for hint, verdict in matches:
+        room -= hint.weight
+        if room < 0 and entries:
+            break
+        some_words = words.get(hint.identity)
+        reasons = [*filters.reasons(hint, some_words), *verdict.reasons]
+        entry = _entry(rank(hint, reasons, now), now)
+        if some_words is not None:
+            entry["partial"] = True
+        entries.append(entry)
+        if slices.due(hint.weight):
+            yield
+    return entries
+
+
 def search(
     index: HintIndex,
     now: float,
@@ -194,23 +216,8 @@ def search(
         others, _ = yield from _select(some, iter, context, limit + 1 - len(matches), is_lazy=True, visible=visible)
         words = {hint.identity: _words_found(question, index, hint) for hint, _ in others}
         matches += others
-    has_more, matches = len(matches) > limit, matches[:limit]
-    entries: list[dict[str, Any]] = []
-    slices = Slices()
-    room = limits.PAGE_BYTES
-    for hint, verdict in matches:
-        room -= hint.weight
-        if room < 0 and entries:
-            has_more = True
-            break
-        some_words = words.get(hint.identity)
-        reasons = [*filters.reasons(hint, some_words), *verdict.reasons]
-        entry = _entry(rank(hint, reasons, now), now)
-        if some_words is not None:
-            entry["partial"] = True
-        entries.append(entry)
-        if slices.due(hint.weight):
-            yield
+    entries = yield from _entries(filters, matches[:limit], words, now)
+    has_more = len(entries) < len(matches)
     why_not = {"why_not": _explain_refused(refused)} if refused and not matches else {}
     return {"hints": entries, **why_not, **({"more": True} if has_more else {})}
 
