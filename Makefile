@@ -25,7 +25,7 @@ WORKERS := 4
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test crash soak bench team e2e handshake lock release clean
+.PHONY: help serve test crash soak bench team e2e pictures handshake lock release clean
 
 help: ## Show these lines
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -54,6 +54,9 @@ team: $(INSTALLED_DEV) ## Four machines and a real PostgreSQL, on loopback; LONG
 
 e2e: $(INSTALLED_DEV) ## Real clients, and a real browser, against a real server
 	$(BIN)/python -m tests.e2e
+
+pictures: $(INSTALLED_DEV) ## Make the pictures of the page in the documents anew, in Chromium
+	$(BIN)/python -m tests.e2e --pictures
 
 handshake: $(INSTALLED_DEV) ## Write what comes from code: what the MCP SDK answers to a handshake, the index of verbs
 	$(BIN)/python -c 'from nudge.interfaces.mcp_sdk import write_handshake; write_handshake()'

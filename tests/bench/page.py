@@ -73,7 +73,7 @@ def _full(machine: Machine) -> Watched:
     histories.generate(path, _OBSERVATIONS, seed=25)
     notes.fill(path, _NOTES)
     target = Watched(machine)
-    target.command("import", "-", stdin=json.dumps(hints.payload(limits.MAX_HINTS)))
+    target.command("import", "-", stdin=json.dumps(hints.payload(limits.MAX_HINTS - 1)))
     return target
 
 

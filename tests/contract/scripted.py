@@ -17,13 +17,16 @@ from nudge.process.client import Client
 from tests.harness import Machine
 
 _numbers = itertools.count()
+_PACE = 17  # seconds between two events of a session that is in the past
 
 
 class Agent:
     """One session in a directory."""
 
-    def __init__(self, machine: Machine, session: str, cwd: str, name: str | None = None) -> None:
-        """`name`: of the agent's client, where it matters."""
+    def __init__(self, machine: Machine, session: str, cwd: str, name: str | None = None, ago: float = 0) -> None:
+        """`name`: of the agent's client, where it matters. `ago`: how many seconds before now it begins; each event is
+        some seconds after the one before."""
+        self._ago = ago
         own = {**machine.environ, "NUDGE_RUNTIME_DIR": machine.runtime}  # this process has another home
         self._client, self.session, self._cwd = Client(environ=own), session, cwd
         self._name = {} if name is None else {"client": name}
@@ -63,7 +66,8 @@ class Agent:
 
     def _record(self, name: str, **fields: Any) -> str:
         payload = {"hook_event_name": name, "session_id": self.session, "cwd": self._cwd, **fields}
-        event = extract(registry.detect(payload, {}).translate(payload), now=time.time())
+        event = extract(registry.detect(payload, {}).translate(payload), now=time.time() - self._ago)
+        self._ago = max(self._ago - _PACE, 0)
         assert event is not None, payload
         located = {**locate(event, resolve(self._cwd)), **self._name}
         return str(self._client.call("nudge.record", {"event": located}).get("tell") or "")

@@ -21,6 +21,7 @@ from tests.e2e import (
     page,
     page_hostile,
     page_keeps,
+    page_pictures,
     page_refused,
     page_trusts,
     statusline,
@@ -82,6 +83,7 @@ CHECKS: tuple[Callable[[Desk], None], ...] = (
     *page_hostile.CHECKS,
     *page_refused.CHECKS,
     *page_trusts.CHECKS,
+    *page_pictures.CHECKS,
     two_days.two_days,
 )
 
@@ -101,13 +103,23 @@ def run(check: Callable[[Desk], None]) -> bool:
     return verdict == "ok"
 
 
+def _make_pictures() -> int:
+    is_made = all(run(check) for check in page_pictures.CHECKS)
+    if is_made:
+        page_pictures.keep()
+    return 0 if is_made else 1
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="checks whose name contains this")
-    only = parser.parse_args().only
+    parser.add_argument("--pictures", action="store_true", help="only make the pictures of the documents anew")
+    options = parser.parse_args()
+    if options.pictures:
+        return _make_pictures()
     clients.install()
     wiring.install()
-    results = [run(check) for check in CHECKS if only in check.__name__]
+    results = [run(check) for check in CHECKS if options.only in check.__name__]
     print(f"{sum(results)} passed, {len(results) - sum(results)} failed")
     return 0 if all(results) else 1
 

@@ -2,7 +2,7 @@
 
 import {html, nothing} from './vendor/lit-html.js';
 import {get} from './api.js';
-import {weekly} from './plots.js';
+import {weekly, whole} from './plots.js';
 import {repoFiles} from './repofiles.js';
 import {badge, clean, count, duration, number, reading, size, table} from './ui.js';
 
@@ -135,7 +135,7 @@ export const health = {
       const [status, list, stats, notes, archive, files] = await Promise.all(
         ['status', 'settings', 'told/stats', 'stats', 'archive/stats', 'repo-files'].map((path) => get(path)),
       );
-      Object.assign(state, {status, settings: list.settings, weeks: stats.weeks, notes, archive, files});
+      Object.assign(state, {status, settings: list.settings, weeks: whole(stats.weeks), notes, archive, files});
       this.host.update();
     });
     await this.check();

@@ -138,7 +138,7 @@ function facets() {
     <label class="facet">
       <span>in the last</span>
       <select name="age" @change=${(event) => choose('age')(Number(event.target.value))}>
-        <option value="">any time</option>
+        <option value="">any</option>
         ${AGES.map(([label, days]) => html`<option value=${days} ?selected=${filters.age === days}>${label}</option>`)}
       </select>
     </label>

@@ -324,7 +324,7 @@ function facets() {
     <label class="facet">
       <span>changed in</span>
       <select name="age" @change=${(event) => choose('age')(Number(event.target.value))}>
-        <option value="">any time</option>
+        <option value="">any</option>
         ${AGES.map(([label, days]) => html`<option value=${days} ?selected=${filters.age === days}>${label}</option>`)}
       </select>
     </label>

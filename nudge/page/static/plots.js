@@ -11,6 +11,16 @@ const STEP = 40; // of a week, at most
 
 const day = (week) => new Date(week * 1000).toLocaleDateString('en', {month: 'short', day: 'numeric', timeZone: 'UTC'});
 
+const WEEK = 7 * 86_400;
+
+/** All weeks from the first to the last: one in which nothing happened has a place of its own. */
+export function whole(weeks) {
+  const [first, last] = [weeks.at(0)?.week, weeks.at(-1)?.week];
+  const found = new Map(weeks.map((week) => [week.week, week]));
+  const number = weeks.length && Math.round((last - first) / WEEK) + 1;
+  return Array.from({length: number}, (_, place) => found.get(first + place * WEEK) || {week: first + place * WEEK});
+}
+
 /** Bars of one count, from the first week at the left; `most` is the height of the plot, for plots to compare. */
 export function weekly(title, weeks, name, most) {
   const values = weeks.map((week) => week[name] || 0);
