@@ -122,6 +122,45 @@ def _notes(desk: Desk) -> int:
     return int(desk.machine.json("known", "--type", "note")["total"])
 
 
+def page_makes_and_changes(desk: Desk) -> None:
+    """A new hint and a new note; a success that is counted; a pin; the archive with its undo; a fact is forgotten when
+    that was asked twice; what is refused says why beside the form."""
+    with _at_work(desk) as (tab, one, _, _):
+        tab.view("/known")
+        _button(tab, "New hint").click()
+        _fill(tab, component="shop-api", key="seed", value="make seed", scope="{oops")
+        _button(tab, "Save").click()
+        assert "scope: must be JSON" in tab.text("form [role=alert]")
+        _fill(tab, scope='{"repo": ["git:github.com/acme/shop-api"]}')
+        _button(tab, "Save").click()
+        _row(tab, "shop-api/seed").locator("a").click()
+        _button(tab, "Worked").click()
+        tab.page.locator(".panel", has_text="1 time, failed 0").wait_for()
+        assert one.call("nudge_get_hint", component="shop-api", key="seed")["hint"]["use_count"] == 1
+        _button(tab, "New note").click()
+        _fill(tab, title="Seeds", content="Ten rows of each table.", tags="database, test")
+        _button(tab, "Save").click()
+        _row(tab, "Seeds").locator("a").click()
+        _button(tab, "Pin").click()
+        _row(tab, "Seeds").get_by_text("pinned", exact=True).wait_for()
+        _button(tab, "Archive").click()
+        _row(tab, "Seeds").wait_for(state="detached")
+        _undo(tab)
+        _row(tab, "Seeds").wait_for()
+        assert _notes(desk) == 5
+        _row(tab, "npm run dev").locator("a").click()
+        _button(tab, "Forget").click()
+        assert "cannot be undone" in tab.text(".panel .actions")
+        _button(tab, "Forget it").click()
+        _row(tab, "npm run dev").wait_for(state="detached")
+        assert desk.machine.json("known", "--type", "fact")["total"] == 2
+
+
+def _fill(tab: Tab, **fields: str) -> None:
+    for name, text in fields.items():
+        tab.page.locator(f"form.edit [name={name}]").fill(text)
+
+
 def page_line_is_banned(desk: Desk) -> None:
     """Why a line was told is said beside it; a line that is banned here is not told to the next session, and is told
     again when that is undone."""
@@ -259,6 +298,7 @@ CHECKS = (
     page_signs_in,
     page_hint_is_set_and_edited,
     page_delete_is_undone,
+    page_makes_and_changes,
     page_line_is_banned,
     page_session_is_read,
     page_outlives_its_server,

@@ -1,4 +1,4 @@
-// What can be changed about a hint, a note or a fact. Each change returns what takes it back.
+// What can be changed about a hint, a note or a fact. A change returns what takes it back, where that can be.
 
 import {get, part, post, put, remove} from './api.js';
 
@@ -12,8 +12,8 @@ const numberOf = (item) => item.id.slice(1);
 
 export const address = (item) => `hints/${part(item.component)}/${part(item.key)}`;
 
-/** Put a hint back with its version, times and credit. */
-export function restoreHint(item, hint) {
+/** Put a hint back that was deleted, with its version, times and credit. */
+function restoreHint(item, hint) {
   const components = {[item.component]: {hints: {[item.key]: hint}}};
   return post('hints/import', {mode: 'merge', payload: {schema_version: '1.0', components}});
 }
@@ -54,10 +54,8 @@ export async function pin(item) {
   return () => put(note, {tags: item.tags});
 }
 
-export async function bump(item, hint, delta) {
-  await post(`${address(item)}/bump`, {delta, scope: item.scope});
-  return () => restoreHint(item, hint);
-}
+/** Count a success (1) or a failure (-1). What was counted stays counted. */
+export const bump = (item, delta) => post(`${address(item)}/bump`, {delta, scope: item.scope});
 
 /** Save what was edited. `old` is the hint as it was, none for a new one. */
 export async function saveHint(component, key, {value, meta}, old) {

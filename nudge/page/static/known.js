@@ -242,14 +242,31 @@ async function save(event) {
   }
 }
 
+/** A change that nothing takes back. */
+const forGood = (work) => async (item) => {
+  await work(item);
+};
+
 function actions({item, full}) {
   const act = (label, work, kind = '') => html`<button class=${kind} @click=${work}>${label}</button>`;
   const remove = act('Delete', () => take('Deleted', [item], changes.removeItem), 'danger');
   if (item.type === 'hint') {
     return [
       act('Edit', () => edit('hint', item, full)),
-      act('Worked', () => keep('Counted a success of', item, (one) => changes.bump(one, full, 1))),
-      act('Failed', () => keep('Counted a failure of', item, (one) => changes.bump(one, full, -1))),
+      act('Worked', () =>
+        keep(
+          'Counted a success of',
+          item,
+          forGood((one) => changes.bump(one, 1)),
+        ),
+      ),
+      act('Failed', () =>
+        keep(
+          'Counted a failure of',
+          item,
+          forGood((one) => changes.bump(one, -1)),
+        ),
+      ),
       remove,
     ];
   }
@@ -264,7 +281,7 @@ function actions({item, full}) {
   if (!state.asks) return [act('Forget', () => ask(true), 'danger')];
   return [
     html`<span>This cannot be undone; the next failure may teach it again.</span>`,
-    act('Forget it', () => take('Forgot', [item], async (one) => void (await changes.forget(one))), 'danger'),
+    act('Forget it', () => take('Forgot', [item], forGood(changes.forget)), 'danger'),
     act('Keep it', () => ask(false)),
   ];
 }
