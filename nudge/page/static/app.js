@@ -25,6 +25,7 @@ const KEYS = [
   ['?', 'these keys'],
 ];
 const THEMES = {auto: 'as the system', light: 'light', dark: 'dark'};
+const SHADES = {auto: 'M8 2a6 6 0 0 1 0 12z', light: '', dark: 'M8 2a6 6 0 0 1 0 12A6 6 0 0 1 8 2z'}; // of its icon
 const PATIENCE = 1_500; // milliseconds without a server before that is said: another one may be taking over
 const UNDO = 20_000; // milliseconds in which a change can be taken back
 const AGES = 20_000; // milliseconds between two times that the ages on the page are renewed
@@ -134,9 +135,7 @@ function frame() {
       >
         <svg class="icon" viewBox="0 0 16 16" aria-hidden="true">
           <circle cx="8" cy="8" r="6"></circle>
-          <path
-            d=${page.theme === 'light' ? '' : page.theme === 'dark' ? 'M8 2a6 6 0 0 1 0 12A6 6 0 0 1 8 2z' : 'M8 2a6 6 0 0 1 0 12z'}
-          ></path>
+          <path d=${SHADES[page.theme]}></path>
         </svg>
       </button>
       <button class="quiet" aria-label="Keys" title="Keys (?)" @click=${help}>?</button>

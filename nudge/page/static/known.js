@@ -306,12 +306,14 @@ function bulk() {
   const notes = items.filter((item) => item.type === 'note');
   const unpinned = notes.filter((item) => !item.pinned);
   const others = items.filter((item) => item.type !== 'fact');
+  const archive = () => take('Archived', notes, changes.archive);
+  const remove = () => take('Deleted', others, changes.removeItem);
   const act = (label, work, kind = '') => html`<button class=${kind} @click=${work}>${label}</button>`;
   return html`<div class="bulk" role="toolbar" aria-label="Chosen">
     <strong>${items.length} chosen</strong>
-    ${notes.length ? act(`Archive ${count(notes.length, 'note')}`, () => take('Archived', notes, changes.archive)) : nothing}
+    ${notes.length ? act(`Archive ${count(notes.length, 'note')}`, archive) : nothing}
     ${unpinned.length ? act(`Pin ${unpinned.length}`, () => change('Pinned', unpinned, changes.pin)) : nothing}
-    ${others.length ? act(`Delete ${others.length}`, () => take('Deleted', others, changes.removeItem), 'danger') : nothing}
+    ${others.length ? act(`Delete ${others.length}`, remove, 'danger') : nothing}
     ${act('Clear', () => (state.checked.clear(), update()), 'quiet')}
   </div>`;
 }

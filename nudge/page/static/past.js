@@ -98,6 +98,8 @@ const prompt = (one) =>
     </ol>
   </section>`;
 
+const more = (trace) => html`<p class="quiet">There is more: <code>nudge trace ${clean(trace.session_id)}</code></p>`;
+
 export function sessionPart({trace}) {
   const summary = trace.summary || {};
   const commits = (summary.commits || []).map((one) => `${one.hash || ''} ${one.command || ''}`.trim());
@@ -126,8 +128,7 @@ export function sessionPart({trace}) {
         : nothing
     }
     <h3>What happened</h3>
-    ${trace.prompts.map(prompt)}
-    ${trace.more ? html`<p class="quiet">There is more: <code>nudge trace ${clean(trace.session_id)}</code></p>` : nothing}`;
+    ${trace.prompts.map(prompt)} ${trace.more ? more(trace) : nothing}`;
   return panel('Session', title, LIST, body);
 }
 

@@ -162,10 +162,12 @@ export function facet(label, name, chosen, pairs, onPick) {
   </label>`;
 }
 
+const PARTIAL = html`<small title="To count all of them takes more than a second">counts in part</small>`;
+
 /** How many there are, beside the filters. */
 export function total(value, isPartial) {
   return html`<span class="total" role="status">
     <span class="num">${value === null ? '' : html`<b>${number(value)}</b> found`}</span>
-    ${isPartial ? html`<small title="Counting all of them by facet takes more than a second">counts in part</small>` : nothing}
+    ${isPartial ? PARTIAL : nothing}
   </span>`;
 }
