@@ -29,7 +29,7 @@ _HINTS: tuple[tuple[str, str, str, str, str, dict[str, Any], float], ...] = (
     ("git", "sign", "git commit -S", "", "main refuses unsigned commits", {}, 25),
 )
 # repo, kind, title, text, tags, days since it was stored
-_NOTES = (
+_NOTES: tuple[tuple[str, str, str, str, list[str], float], ...] = (
     (
         *("shop-api", "decision", "Prices are cents"),
         "Prices are integers in cents everywhere; the API divides by 100 only when it renders.",

@@ -17,10 +17,14 @@ function hint(one, decide) {
   const name = clean(one.name);
   return html`<section>
     <div class="head">
-      <h3><bdi>${name}</bdi> ${badge(one.state, LEVELS[one.state])} ${one.changed ? badge('changed', 'warn') : nothing}</h3>
+      <h3>
+        <bdi>${name}</bdi> ${badge(one.state, LEVELS[one.state])} ${one.changed ? badge('changed', 'warn') : nothing}
+      </h3>
       ${OFFERED[one.state].map(
         (what) =>
-          html`<button aria-label="${TITLES[what]} ${name}" @click=${() => decide(what, one.digest)}>${TITLES[what]}</button>`,
+          html`<button aria-label="${TITLES[what]} ${name}" @click=${() => decide(what, one.digest)}>
+            ${TITLES[what]}
+          </button>`,
       )}
     </div>
     <pre class="value"><bdi>${clean(one.diff.join('\n'))}</bdi></pre>
@@ -44,6 +48,8 @@ function shown(file, host, decided) {
 /** The files in an answer of `repo-files`; `decided` gets a file again after a click. */
 export function repoFiles(answer, host, decided) {
   if (!answer.files.length) return html`<p class="quiet">No clone in which an agent worked has a .nudge.toml.</p>`;
-  const advice = html`<p class="quiet">To look at the hints and trust them here, run nudge open in a terminal of yours.</p>`;
+  const advice = html`<p class="quiet">
+    To look at the hints and trust them here, run nudge open in a terminal of yours.
+  </p>`;
   return html`${answer.may_decide ? nothing : advice} ${answer.files.map((file) => shown(file, host, decided))}`;
 }
