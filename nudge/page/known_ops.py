@@ -270,7 +270,7 @@ def _parse_cursor(text: str | None) -> tuple[float, int, str] | None:
     try:
         at, rank, identity = json.loads(text)
         return float(at), int(rank), str(int(identity)).zfill(20) if rank == _RANK[NOTE] else str(identity)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         raise Invalid("must be `next` of an earlier answer", field="after") from None
 
 

@@ -462,6 +462,18 @@ def test_tmux_inside_an_agent_trusts_nothing(repo: Repo) -> None:
     assert not is_trusted(repo)
 
 
+@pytest.mark.skipif(shutil.which("tmux") is None, reason="needs tmux")
+def test_a_person_who_looks_at_tmux_is_one(repo: Repo) -> None:
+    """tmux runs commands below its server; who looks at them is above its client."""
+    command = shlex.quote(f"{shlex.join(NUDGE)} trust")
+    line = f"tmux -S {repo.machine.base / 'tmux'} -f {os.devnull} new-session {command}"
+    with Person.of_shell(repo.machine, line, cwd=str(repo.folder), environ={"TERM": "xterm"}) as person:
+        person.answers("Trust api/test", "y")
+        person.answers("Trust api/port", "")
+        person.ends()
+    assert repo.told() == ["make test"]
+
+
 # The page
 
 
