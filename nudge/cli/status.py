@@ -66,6 +66,7 @@ _LABELS = {
     "differences": "differs",
     "model": "language model",
     "repo_file": "repo file",
+    "semantic": "meaning",
 }
 _SHOWN_WITH = {"client": "owner", "started": "uptime"}
 
@@ -167,6 +168,14 @@ def _model_text(answer: Status) -> str:
     return where + "; ".join(_text(text) for text in told if text)
 
 
+def _semantic_text(answer: Status) -> str:
+    """`minishlab/potion-retrieval-32M: 12 of 40 notes embedded`, or why notes are not found by meaning."""
+    semantic = answer["semantic"]
+    reason = semantic.get("reason")
+    counts = f"{semantic.get('embedded', 0):,} of {output.count(semantic.get('notes', 0), 'note')} embedded"
+    return f"{_text(semantic.get('model'))}: {_text(reason) if reason else counts}"
+
+
 _FORMATTERS: dict[str, Callable[[Status], str]] = {
     "owner": _owner_text,
     "uptime": _uptime_text,
@@ -176,5 +185,6 @@ _FORMATTERS: dict[str, Callable[[Status], str]] = {
     "durability": _durability_text,
     "history": _history_text,
     "model": _model_text,
+    "semantic": _semantic_text,
     "repo_file": repo_file_text,
 }

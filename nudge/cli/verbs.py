@@ -60,6 +60,7 @@ MODULES = (
     "nudge.repofile.share_cli",
     "nudge.notes.transfer_cli",
     "nudge.notes.shell_cli",
+    "nudge.meaning.cli",
     "nudge.cli.switches",
     "nudge.telling.cli",
     "nudge.learning.cli",

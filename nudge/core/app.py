@@ -36,6 +36,7 @@ from nudge.core.loop_turns import with_loop_turns
 from nudge.hints.lifetime import Answers, HintLifetime, PreviousLifetime, check_fingerprint
 from nudge.hints.model import Decision, Hint, Identity, hide_secrets
 from nudge.learning.facts import Facts
+from nudge.meaning.search_ops import Meaning
 from nudge.proposals.language_model import LanguageModel
 from nudge.storage.changelog import ChangeLog, LogGone
 from nudge.storage.database import Database, StoredAnswer, find_answer, run_once
@@ -114,6 +115,8 @@ class App:
         self.count_now = asyncio.Event()
         self.merging: asyncio.Task[None] | None = None
         """Merges the index of notes some seconds after notes were stored."""
+        self.meaning = Meaning(self)
+        """The meaning of notes, if there is a model."""
         self.team: TeamSync | None = None
         """Exchanges hints and notes with a team; None when none was joined."""
         self.activity = SessionActivity()
@@ -373,6 +376,7 @@ class App:
         """Do the work that is due once a minute."""
         async with self._writing:
             self.tidy()
+        await self.meaning.start()
 
     def tidy(self) -> None:
         """Write a heartbeat to the log; drop expired hints, old answers and the files of abandoned transfers."""

@@ -2,6 +2,7 @@
 
 KIB = 1024
 MIB = 1024 * KIB
+GIB = 1024 * MIB
 
 # The wire
 MAX_BODY_BYTES = 1 * MIB
@@ -172,6 +173,13 @@ EDITED_FILES = 5_000  # whose latest edits PRIMARY remembers
 PROMPT_LINES, PROMPT_CHARS = 3, 700  # that a prompt is answered with
 FILE_LINES = 2  # that the touch of a file is answered with
 PROMPT_NOTE_CHARS = 480  # of the note that a prompt is about most
+QUESTION_TIMEOUT = 1.0  # seconds for the vector of a question, and to load the model; then words decide alone
+PROMPT_QUESTION_TIMEOUT = 0.05  # the same where a hook waits
+STORE_QUESTION_TIMEOUT = 0.1  # the same before a note is stored
+MAX_CONTRADICTIONS = 8  # notes that a new one may contradict or repeat
+MAX_NOTES_COMPARED = 2_000  # with each other, the newest ones
+MAX_TEXTS_EMBEDDED = 10_000  # hints whose vectors are in memory
+MAX_QUESTION_CHARS = 1_000  # that are embedded of a question
 PROMPT_TIMEOUT = 0.05  # seconds to find them
 TOLD_WORDS = 5  # of a prompt, that a reason names
 INJECT_TIMEOUT = 0.15  # seconds for the context that a session starts with

@@ -23,23 +23,23 @@ _SHIFT = 2 * _BITS
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
 
 
-def split_passages(text: str) -> list[str]:
-    """Return the passages of a text, at least one. A sentence that is longer than a passage is cut."""
+def split_passages(text: str, most: int = PASSAGE_WORDS) -> list[str]:
+    """Return the passages of a text, of at most so many words, at least one. A sentence that is longer is cut."""
     passages: list[str] = []
     words: list[str] = []
-    for sentence in _short_sentences(text):
-        if len(words) + len(sentence) > PASSAGE_WORDS and words:
+    for sentence in _short_sentences(text, most):
+        if len(words) + len(sentence) > most and words:
             passages.append(" ".join(words))
             words = []
         words += sentence
     return [*passages, " ".join(words)] if words or not passages else passages
 
 
-def _short_sentences(text: str) -> Iterator[list[str]]:
+def _short_sentences(text: str, most: int) -> Iterator[list[str]]:
     for sentence in _SENTENCE_END.split(text):
         words = sentence.split()
-        for start in range(0, len(words), PASSAGE_WORDS):
-            yield words[start : start + PASSAGE_WORDS]
+        for start in range(0, len(words), most):
+            yield words[start : start + most]
 
 
 def index_passages(connection: sqlite3.Connection, note_id: int, title: str, content: str) -> None:
@@ -60,9 +60,15 @@ def note_of(row: int) -> tuple[int, int]:
     return row >> _SHIFT, row >> _BITS & (1 << _BITS) - 1
 
 
-def rows_of(note: str) -> str:
-    """The condition for the rows of a note, in SQL; `note` is its id there."""
-    return f"rowid BETWEEN {note} << {_SHIFT} AND ({note} << {_SHIFT}) + {(1 << _SHIFT) - 1}"
+def rows_of(note: str, row: str = "rowid") -> str:
+    """The condition for the rows of a note, in SQL; `note` is its id there, `row` the column with the number of a
+    row."""
+    return f"{row} BETWEEN {note} << {_SHIFT} AND ({note} << {_SHIFT}) + {(1 << _SHIFT) - 1}"
+
+
+def passages_of(note_id: int) -> tuple[int, int]:
+    """The lowest and the highest row that a note may have."""
+    return note_id << _SHIFT, (note_id + 1 << _SHIFT) - 1
 
 
 NOTE_OF_ROW = f"rowid >> {_SHIFT}"

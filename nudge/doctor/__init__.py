@@ -4,14 +4,14 @@ none.
 `Snapshot.take(port)` collects what the checks read, `run(snapshot)` returns their findings, and `fix(findings,
 confirm)` repairs what can be repaired, some of it only after asking. The checks are in `files` (directories, modes,
 disk), `server` (settings, lock, endpoint, socket, port), `data` (change log, clock, database, spool),
-`language_model`, and `installation` (versions, PATH, Python, and what the agent clients start)."""
+`meaning`, `language_model`, and `installation` (versions, PATH, Python, and what the agent clients start)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
 from nudge.core.errors import NudgeError
-from nudge.doctor import data, files, installation, language_model, server
+from nudge.doctor import data, files, installation, language_model, meaning, server
 from nudge.doctor.model import FAIL, OK, WARN, Finding, Snapshot
 
 __all__ = ["FAIL", "OK", "WARN", "Finding", "Snapshot", "fix", "run"]
@@ -33,6 +33,7 @@ CHECKS: tuple[Callable[[Snapshot], Iterable[Finding]], ...] = (
     data.check_clock,
     data.check_history,
     data.check_spool,
+    meaning.check_meaning,
     language_model.check_language_model,
     installation.check_versions,
     installation.check_programs,

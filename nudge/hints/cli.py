@@ -205,6 +205,8 @@ def query(
     console.result(result, hit_lines(console.styler, result["hints"]))
     if result["hints"] and "partial" in result["hints"][0] and not console.as_json:
         console.note("no hint that applies here has all of these words; the ones above have some")
+    if result["hints"] and "by_meaning" in result["hints"][0] and not console.as_json:
+        console.note("no hint that applies here has these words; the ones above mean nearly the same")
     if result.get("more") and not console.as_json:
         console.note(
             output.more_note(limit or limits.DEFAULT_QUERY_LIMIT, limits.MAX_QUERY_LIMIT, "hints", has_words=True)

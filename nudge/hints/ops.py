@@ -16,8 +16,10 @@ from nudge.core.context import Context, describe_scope
 from nudge.core.errors import NotFound
 from nudge.core.operation import operation
 from nudge.core.text import mask
-from nudge.core.visibility import visible_hints
+from nudge.core.visibility import Visibility, visible_hints
+from nudge.core.words import split_words
 from nudge.hints import freshness
+from nudge.hints.meaning_ops import hints_that_mean
 from nudge.hints.reconcile import is_guess
 from nudge.hints.scope import default_scope
 from nudge.hints.search import HintFilter
@@ -148,6 +150,7 @@ async def get_hint(app: App, params: GetHint, call: Call) -> Any:
         if found := best_not_set(in_file, learned, *name):
             return found
         refused = refused_error(not_here_error(error, in_file, *name), learned, *name)
+        refused = await _with_near(app, refused, context, visible, *name)
         raise await _with_previous_offer(app, refused) from None
     if is_guess(result["hint"]["meta"]) and (better := await _better_than_guess(app, result, context, *name)):
         return better
@@ -173,6 +176,19 @@ async def _mark_stale(hits: list[dict[str, Any]], context: Context, call: Call) 
         hit.pop("stale", None)  # match_explain has it among its reasons
         hit.pop("is_gone", None)
     return marked
+
+
+async def _with_near(
+    app: App, error: NotFound, context: Context, visible: Visibility, component: str, key: str
+) -> NotFound:
+    """The error with the names of hints that mean nearly the same, where there are no similar names."""
+    if error.data.get("near") or error.data.get("why_not"):
+        return error
+    text = " ".join(split_words(f"{component} {key}"))
+    near = [f"{hit['component']}/{hit['key']}" for hit in await hints_that_mean(app, text, context, visible)]
+    if not near:
+        return error
+    return NotFound(f"{error.message} (close in meaning: {', '.join(near)})", **{**error.data, "near": near})
 
 
 async def _with_previous_offer(app: App, error: NotFound) -> NotFound:
@@ -284,6 +300,9 @@ async def query(app: App, params: Query, call: Call) -> Any:
         visible=visible_hints(app, call),
     )
     result = await (app.in_slices(steps) if params.regex is None else app.in_thread(steps))
+    if params.text is not None and not result["hints"] and "why_not" not in result:
+        filters = {"component": params.component, "keys": params.keys, "tags": params.tags}
+        result["hints"] = await hints_that_mean(app, params.text, context, visible_hints(app, call), **filters)
     store.mark_returned(result["hints"], app.now())
     for hit in result["hints"]:
         hit.pop("due", None)

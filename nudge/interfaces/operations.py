@@ -19,6 +19,7 @@ _MODULES = (
     "nudge.notes.transfer_ops",
     "nudge.proposals.ops",
     "nudge.proposals.review_ops",
+    "nudge.meaning.ops",
     "nudge.journal.ops",
     "nudge.journal.reminder_ops",
     "nudge.history.record_ops",

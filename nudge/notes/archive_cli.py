@@ -146,9 +146,13 @@ def auto_consolidate(
         )
         for group in result["groups"]
     ]
+    alike = result.get("alike") or ()
+    rows += [
+        ("say nearly the same:", " ".join(map(note_name, group["ids"])), escape(group["namespace"])) for group in alike
+    ]
     console.result(result, table(console.styler, rows))
     if not console.as_json:
-        groups = output.count(len(rows), "group")
+        groups = output.count(len(result["groups"]), "group")
         if dry_run:
             console.note(f"nothing was changed (--dry-run): {groups}")
         elif not rows:

@@ -81,6 +81,7 @@ async def assemble_context(app: App, params: AssembleContext, call: Call) -> Any
     notes are those that `memory_recall` finds; they are not touched."""
     types = list(dict.fromkeys(params.context_types or _TITLES))
     visible, now = visible_to(app, call), app.now()
+    question = await app.meaning.question(params.query) if _KINDS.keys() & set(types) else None
     sections = {kind: await _hints(app, params, call) if kind == "hints" else [] for kind in types}
 
     def read(connection: sqlite3.Connection) -> None:
@@ -89,7 +90,7 @@ async def assemble_context(app: App, params: AssembleContext, call: Call) -> Any
                 where = replace(
                     note_filter(connection, visible, Filters()), kinds=_KINDS[kind], without_open_attempts=True
                 )
-                found = best_notes(connection, params.query, where, params.limit, now)
+                found = best_notes(connection, params.query, where, params.limit, now, question)
                 sections[kind] = [note_line(one, now, visible.here, limits.INJECTED_NOTE_CHARS) for one in found]
             elif kind == "facts":
                 sections[kind] = _facts(connection, params.query, visible.here, params.limit, now)

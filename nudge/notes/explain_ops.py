@@ -35,12 +35,13 @@ from nudge.notes import store as notes
 from nudge.notes.explain import INVALID_ARGUMENT, NOT_FOUND, NoteExplanation, error
 from nudge.notes.models import AnyNoteId, Filters, Limit
 from nudge.notes.ops import note_filter
-from nudge.notes.ranking import matched_words, query_words, recall, scores_of
+from nudge.notes.ranking import Match, matched_words, query_words, recall, scores_of
 from nudge.notes.retrieval import Words
 from nudge.notes.store import NoteFilter
 from nudge.repofile.hints_ops import trusted_hints
 
 if TYPE_CHECKING:
+    from nudge.meaning.fusion import Question
     from nudge.repofile.told import TrustedHints
 
 _NO_QUERY = "at least one of query or ids is required"
@@ -95,6 +96,8 @@ async def explain(app: App, params: Explain, call: Call) -> Any:
     in_file = await trusted_hints(app, call.context) if request.names else None
     variants = [variant for name in request.names for variant in _variants(app, name, call, request, in_file)]
     request.subjects = await _answering_facts(app, call, request.unknown_names)
+    if request.query is not None:
+        request.question = await app.meaning.question(request.query)
 
     def read(connection: sqlite3.Connection | None) -> dict[str, Any]:
         explanations: list[NoteExplanation] = []
@@ -193,6 +196,8 @@ class _ExplainRequest:
         """The facts that answer for such names, by what fails."""
         self.project = params.project
         self.corrections: Mapping[str, str] = {}
+        self.question: Question | None = None
+        """The query with its vector, where there is a model."""
         self._where = NoteFilter()
 
     @property
@@ -216,7 +221,7 @@ class _ExplainRequest:
         query, now = self.query, self.now
         if query is not None:
             self.corrections = query_words(connection, query).corrections
-        matches = [] if query is None else recall(connection, query, self._where, self._params.limit, now)
+        matches = [] if query is None else self._recall(connection, query)
         ranked = {match.note.id for match in matches}
         possible = [note_id for note_id in self.ids if 0 < note_id <= limits.MAX_NOTE_ID]
         by_id = {
@@ -230,7 +235,7 @@ class _ExplainRequest:
             for rank, match in enumerate(matches, 1)
         ]
         others = [note for note_id, note in by_id.items() if note_id not in ranked]
-        scores = scores_of(connection, query, others, words, matches, now, self._where)
+        scores = scores_of(connection, query, others, words, matches, now, self._where, self.question)
         for note_id in self.ids:
             note = by_id.get(note_id)
             if note is None:
@@ -240,6 +245,9 @@ class _ExplainRequest:
             elif note_id not in ranked:
                 explanations.append(NoteExplanation(note, scores[note_id], words[note_id]))
         return explanations
+
+    def _recall(self, connection: sqlite3.Connection, query: str) -> list[Match]:
+        return recall(connection, query, self._where, self._params.limit, self.now, self.question)
 
     def facts(self, connection: sqlite3.Connection | None) -> list[_ExplainedFact]:
         """The facts about the query or a name, newest first. A name that is neither a hint's nor a fact's is an

@@ -20,7 +20,7 @@ from nudge.core.visibility import Visibility, visible_to
 from nudge.notes import archive, namespaces, ranking
 from nudge.notes import store as notes
 from nudge.notes.draft_ops import Origin, checked, refuse_secrets, top_for
-from nudge.notes.fields import Draft, check_kind, parse_changes, parse_time
+from nudge.notes.fields import ATTEMPT, Draft, check_kind, parse_changes, parse_time
 from nudge.notes.models import (
     Bulk,
     BulkResult,
@@ -73,6 +73,7 @@ async def store(app: App, params: StoreMemory, call: Call) -> Any:
     origin = Origin(app, call, visible)
     draft = await checked(app, [origin.draft(params, app.now())])
     now, lifetimes = app.now(), lifetimes_of(app)
+    alike = await _notes_alike(app, draft[0], visible)
 
     def write(connection: sqlite3.Connection) -> dict[str, Any]:
         complete = origin.complete(connection, draft[0])
@@ -87,13 +88,31 @@ async def store(app: App, params: StoreMemory, call: Call) -> Any:
                 if draft[0].metadata != note.draft.metadata and (files := given_files(note.draft.metadata))
                 else {}
             ),
-            "potential_contradictions": ranking.similar_titles(connection, note, now),
+            "potential_contradictions": _without(note.id, ranking.similar_titles(connection, note, now), alike),
             **({} if previous is None else {"previous": shown_note(previous.to_wire(), visible)}),
         }
 
     stored = await app.write_once(call, write)
     _merge_later(app)
     return stored
+
+
+async def _notes_alike(app: App, draft: Draft, visible: Visibility) -> list[int]:
+    """The notes that say nearly the same as a new one; none without a model that answers at once."""
+    text = f"{draft.title}\n{draft.content}"
+    if draft.kind == ATTEMPT or (question := await app.meaning.question(text, limits.STORE_QUESTION_TIMEOUT)) is None:
+        return []
+
+    def read(connection: sqlite3.Connection) -> list[int]:
+        namespace = namespaces.find(connection, draft.namespace, visible)
+        return ranking.notes_alike(connection, question, namespace, app.now())
+
+    return await app.read(read)
+
+
+def _without(note_id: int, *lists: Sequence[int]) -> list[int]:
+    """The ids of several lists without this one, each once."""
+    return [other for other in dict.fromkeys(chain(*lists)) if other != note_id][: limits.MAX_CONTRADICTIONS]
 
 
 @operation(
@@ -237,17 +256,18 @@ async def promote(app: App, params: OneMemory, call: Call) -> Any:
 async def recall(app: App, params: Recall, call: Call) -> Any:
     """The notes that fit the words best. What is returned is touched after the answer: a commit waits for the disk."""
     now, visible = app.now(), visible_to(app, call)
+    question = await app.meaning.question(params.context)
 
     def read(connection: sqlite3.Connection) -> tuple[list[ranking.Match], dict[str, Any]]:
         where = note_filter(connection, visible, params)
-        found = ranking.recall(connection, params.context, where, params.limit, now)
+        found = ranking.recall(connection, params.context, where, params.limit, now, question)
         if found:
             return found, {}
         words = Words.parse(params.context, all_needed=False, field="context")
         return found, archive.describe_matches(connection, where, words)
 
     def find(connection: sqlite3.Connection, query: str) -> list[ranking.Match]:
-        return ranking.recall(connection, query, note_filter(connection, visible, params), params.limit, now)
+        return ranking.recall(connection, query, note_filter(connection, visible, params), params.limit, now, question)
 
     matches, archived = await app.read(read)
     matches, more_words = await recall_more(
@@ -258,12 +278,14 @@ async def recall(app: App, params: Recall, call: Call) -> Any:
     if params.touch and rows:
         touch_later(app, [row["id"] for row in rows])
     budget = {} if params.budget_tokens is None else {"tokens": tokens}
+    has_meaning = any(match.score.components["semantic_boost"] is not None for match in matches)
+    mode = "hybrid" if has_meaning else "keyword"
     more_of = {"more": True} if more else {}
     expanded = {"expanded_terms": more_words} if more_words else {}
     return {
         "memories": rows,
         "count": len(rows),
-        "mode": "keyword",
+        "mode": mode,
         **budget,
         **more_of,
         **expanded,

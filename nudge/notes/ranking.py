@@ -15,16 +15,32 @@ must have words of much weight that are much of the prompt. `tests/bench/prompts
 # ruff: noqa: S608 - only constants are put into the SQL; every value is bound
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
 from nudge.core import limits
+from nudge.meaning.fusion import ALIKE, NEAR, boosts
 from nudge.notes.claims import claims_of, may_contradict, negations
 from nudge.notes.fields import ATTEMPT, LONG, MID
 from nudge.notes.note import Note
-from nudge.notes.retrieval import Condition, Words, best_matches, text_scores, titles_about, words_in
+from nudge.notes.retrieval import (
+    Condition,
+    Words,
+    best_matches,
+    meeting,
+    text_scores,
+    texts_for_fusion,
+    titles_about,
+    words_in,
+)
 from nudge.notes.store import LIVE, SOUND, NoteFilter, SqlConnection, get_many, placeholders
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from nudge.meaning.fusion import Closeness, Question
 
 COMPONENTS = (
     *("base", "recency", "kind_bonus", "semantic_boost", "priority", "access", "confidence", "tier", "namespace"),
@@ -49,7 +65,7 @@ _RERANKED = 20  # best matches by text that the other factors may reorder: each 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """The parts of one note's score for one query; `semantic_boost` stays null until there is a second retriever."""
+    """The parts of one note's score for one query; `semantic_boost` is null for a note without vectors."""
 
     components: Mapping[str, float | None]
 
@@ -83,13 +99,23 @@ class Factors(NamedTuple):
         )
 
 
-def score(factors: Factors, now: float, *, text: float | None, with_tier: bool = True, here: str | None) -> Score:
+def score(
+    factors: Factors,
+    now: float,
+    *,
+    text: float | None,
+    with_tier: bool = True,
+    here: str | None,
+    boost: float | None = None,
+) -> Score:
     """Score a note. `text`: its text score in relation to the best of the query's matches, 0 to 1; None without a
-    query. `here`: the caller's namespace, None where it is not known."""
+    query. `boost`: what its meaning adds to that, or takes away; None where it is not known. `here`: the caller's
+    namespace, None where it is not known."""
     base, recency, kind, priority, access, confidence, tier, namespace = _score_parts(
         factors, now, text or 0.0, with_tier, here
     )
-    parts = (None if text is None else base, recency, kind, None, priority, access, confidence, tier, namespace)
+    semantic = None if boost is None else BASE * boost
+    parts = (None if text is None else base, recency, kind, semantic, priority, access, confidence, tier, namespace)
     return Score(dict(zip(COMPONENTS, parts, strict=True)))
 
 
@@ -133,9 +159,13 @@ def search(connection: SqlConnection, text: str, where: NoteFilter, limit: int, 
     return _ranked(connection, query_words(connection, text, all_needed=True), where, limit, now)
 
 
-def recall(connection: SqlConnection, text: str, where: NoteFilter, limit: int, now: float) -> list[Match]:
-    """Return the notes that have any of the words, ranked. The caller calls `touch` for those that it returns."""
-    return _ranked(connection, query_words(connection, text), where, limit, now)
+def recall(
+    connection: SqlConnection, text: str, where: NoteFilter, limit: int, now: float, question: Question | None = None
+) -> list[Match]:
+    """Return the notes that have any of the words, or that mean nearly the same as the `question`, ranked. The caller
+    calls `touch` for those that it returns."""
+    closeness = None if question is None else question.closeness(connection)
+    return _ranked(connection, query_words(connection, text), where, limit, now, closeness)
 
 
 def query_words(connection: SqlConnection, text: str, *, all_needed: bool = False) -> Words:
@@ -154,12 +184,15 @@ def scores_of(
     matches: Sequence[Match],
     now: float,
     where: NoteFilter,
+    question: Question | None = None,
 ) -> dict[int, Score]:
     """Return the scores that recall would give to notes beside `matches`, the results of the same query. The words are
     those that `matched_words` returns: a note without any needs no look at its text."""
     if text is None:
         return {note.id: score(Factors.of(note), now, text=None, here=where.here) for note in notes}
     words = query_words(connection, text)
+    if question is not None and (closeness := question.closeness(connection)) is not None:
+        return _fused_scores(connection, words, notes, where, closeness, now)
     texts = {}
     if any(words_by_note[note.id] for note in notes):
         texts = text_scores(connection, words, where.namespaces, [note.id for note in notes])
@@ -173,6 +206,23 @@ def scores_of(
         return min(raw / (best or raw), 1.0) if raw else 0.0
 
     return {note.id: score(Factors.of(note), now, text=relative(note), here=where.here) for note in notes}
+
+
+def _fused_scores(
+    connection: SqlConnection, words: Words, notes: Sequence[Note], where: NoteFilter, closeness: Closeness, now: float
+) -> dict[int, Score]:
+    fused = _fuse(connection, words, where.namespaces, closeness, NEAR, [note.id for note in notes])
+    return {
+        note.id: score(
+            Factors.of(note), now, text=fused.texts.get(note.id, 0.0), here=where.here, boost=fused.boosts.get(note.id)
+        )
+        for note in notes
+    }
+
+
+def text_score_of(connection: SqlConnection, text: str, note_id: int, where: NoteFilter) -> float:
+    """Return the score of a note's words for a text, as the meaning is added to it; 0 where it has none of them."""
+    return texts_for_fusion(connection, query_words(connection, text), where.namespaces, [note_id]).get(note_id, 0.0)
 
 
 def matched_words(connection: SqlConnection, text: str | None, notes: Iterable[Note]) -> dict[int, list[str]]:
@@ -197,23 +247,101 @@ def similar_titles(connection: SqlConnection, note: Note, now: float) -> list[in
     return [note_id for note_id, title in titles if may_contradict(claims, claims_of(title))][:_SIMILAR_TITLES]
 
 
-def _ranked(connection: SqlConnection, words: Words, where: NoteFilter, limit: int, now: float) -> list[Match]:
+def notes_alike(
+    connection: SqlConnection, question: Question, namespace: str, now: float, most: int = _SIMILAR_TITLES
+) -> list[int]:
+    """Return the ids of notes in the namespace that say nearly the same as a text, the closest first; no attempts."""
+    closeness = question.closeness(connection)
+    if closeness is None:
+        return []
+    close = {note_id: cosine for note_id, cosine in closeness.cosines().items() if cosine >= ALIKE}
+    rows = connection.execute(
+        f"SELECT n.id FROM notes n WHERE n.id IN (SELECT value FROM json_each(?)) AND {LIVE}"
+        f" AND n.kind <> '{ATTEMPT}' AND +n.namespace = ?",
+        (json.dumps(list(close)), now, namespace),
+    )
+    return sorted((note_id for (note_id,) in rows), key=lambda note_id: -close[note_id])[:most]
+
+
+def _ranked(
+    connection: SqlConnection,
+    words: Words,
+    where: NoteFilter,
+    limit: int,
+    now: float,
+    closeness: Closeness | None = None,
+) -> list[Match]:
     parts, values = where.where(now)
     condition = Condition([*parts, SOUND], values, where.namespaces, columns=_FACTOR_COLUMNS)
-    matches = best_matches(connection, words, condition, limit=max(_RERANKED, limit))
-    if not matches:
-        return []
-    best = matches[0][1] or 1.0
-    candidates = {note_id: (text / best, Factors(*columns)) for note_id, text, columns in matches}
+    if closeness is None:
+        candidates = _by_words(connection, words, condition, max(_RERANKED, limit))
+    else:
+        candidates = _by_meaning_too(connection, words, condition, max(_RERANKED, limit), closeness)
     with_tier = not words.all_needed
     order = {
-        note_id: (-_total(factors, now, text=text, with_tier=with_tier, here=where.here), -factors.updated_at, note_id)
-        for note_id, (text, factors) in candidates.items()
+        note_id: (
+            -_total(factors, now, text=text + (boost or 0.0), with_tier=with_tier, here=where.here),
+            -factors.updated_at,
+            note_id,
+        )
+        for note_id, (text, boost, factors) in candidates.items()
     }
     first = sorted(order, key=order.__getitem__)[:limit]
     notes = get_many(connection, first, now)
     return [
-        Match(notes[note_id], score(factors, now, text=text, with_tier=with_tier, here=where.here))
+        Match(notes[note_id], score(factors, now, text=text, with_tier=with_tier, here=where.here, boost=boost))
         for note_id in first
-        for text, factors in (candidates[note_id],)
+        for text, boost, factors in (candidates[note_id],)
     ]
+
+
+Candidates = dict[int, tuple[float, float | None, Factors]]
+"""The text score of a note, what its meaning adds to it, and the other factors."""
+
+
+def _by_words(connection: SqlConnection, words: Words, condition: Condition, limit: int) -> Candidates:
+    matches = best_matches(connection, words, condition, limit=limit)
+    best = (matches[0][1] if matches else 0.0) or 1.0
+    return {note_id: (text / best, None, Factors(*columns)) for note_id, text, columns in matches}
+
+
+def _by_meaning_too(
+    connection: SqlConnection, words: Words, condition: Condition, limit: int, closeness: Closeness
+) -> Candidates:
+    """The notes that have words of the query, and those that are near without. Where few of the nearest ones meet the
+    condition, all are looked at."""
+    for most in (max(NEAR, limit), sys.maxsize):
+        fused = _fuse(connection, words, condition.namespaces, closeness, most)
+        matches = meeting(connection, fused.totals(), condition, limit)
+        if len(matches) >= limit or fused.has_all_near:
+            break
+    return {
+        note_id: (fused.texts.get(note_id, 0.0), fused.boosts.get(note_id), Factors(*columns))
+        for note_id, _, columns in matches
+    }
+
+
+class _Fused(NamedTuple):
+    """Notes by their words and by their meaning; `has_all_near`: no other note is near the question."""
+
+    texts: dict[int, float]
+    boosts: dict[int, float]
+    has_all_near: bool
+
+    def totals(self) -> list[tuple[int, float]]:
+        ids = self.texts.keys() | self.boosts.keys()
+        return [(note_id, self.texts.get(note_id, 0.0) + self.boosts.get(note_id, 0.0)) for note_id in ids]
+
+
+def _fuse(
+    connection: SqlConnection,
+    words: Words,
+    namespaces: tuple[str, ...] | None,
+    closeness: Closeness,
+    most: int,
+    also: Sequence[int] = (),
+) -> _Fused:
+    near = closeness.nearest(most)
+    texts = texts_for_fusion(connection, words, namespaces, [*near, *also])
+    known = closeness.of([*texts, *near, *also])
+    return _Fused(texts, boosts(known, texts.keys()), len(near) < most)

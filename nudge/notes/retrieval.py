@@ -1,7 +1,7 @@
 """The keyword retriever: which notes have the words of a query, and how well they match by FTS5's bm25.
 
-A second retriever would stand beside it: `best_matches` returns ids with text scores, and only this module, `passages`
-and the schema know about FTS5.
+Where the meaning of notes is known as well, `texts_for_fusion` returns what `nudge.meaning.fusion` makes a score of.
+Only this module, `passages` and the schema know about FTS5.
 
 Half of a text score is that of the whole note, half that of its best passage, each in relation to the best match; long
 notes, which have more words of any query by chance, lose a little. Every match is scored: bm25 takes about 1.5 us a
@@ -20,6 +20,7 @@ from nudge.core.errors import Invalid
 from nudge.core.passages import NOTE_OF_ROW, note_of
 from nudge.core.spelling import NOTES, find_corrections
 from nudge.core.words import content_words, distinct_words, has_word, root
+from nudge.meaning.fusion import text_score
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -100,11 +101,11 @@ def best_matches(connection: SqlConnection, words: Words, condition: Condition, 
             f"SELECT -rank, rowid {_MATCHING} ORDER BY rank LIMIT {_WITH_PASSAGES}", (matching,)
         ).fetchall()
         if len(best) < _WITH_PASSAGES or best[-1][0] < best[0][0]:  # else the newest of equal ones are wanted
-            matches = _meeting(connection, _text_scores(connection, words, best, best).items(), condition, limit)
+            matches = meeting(connection, _text_scores(connection, words, best, best).items(), condition, limit)
             if len(matches) >= limit or len(best) < _WITH_PASSAGES:
                 return matches
     scores = text_scores(connection, words, condition.namespaces)
-    return _meeting(connection, scores.items(), condition, limit)
+    return meeting(connection, scores.items(), condition, limit)
 
 
 def text_scores(
@@ -120,6 +121,37 @@ def text_scores(
         return _text_scores(connection, words, found, None)
     others = [match for match in found[_WITH_PASSAGES:] if match[1] in also]
     return _text_scores(connection, words, found, [*found[:_WITH_PASSAGES], *others])
+
+
+def texts_for_fusion(
+    connection: SqlConnection, words: Words, namespaces: tuple[str, ...] | None, also: Collection[int]
+) -> dict[int, float]:
+    """Return the text scores of notes that match, as the meaning is added to them: of all, or in a large store of the
+    best ones and of those in `also`."""
+    matching = f"{_scope(namespaces)}({words.expression()})"
+    if not _is_large(connection):
+        return _fused_scores(
+            connection, words, connection.execute(f"SELECT -rank, rowid {_MATCHING}", (matching,)).fetchall(), None
+        )
+    # With a plus: only the rows that are wanted are scored, and none is looked up by itself.
+    among = f"SELECT -rank, rowid {_MATCHING} AND +rowid IN (SELECT value FROM json_each(?))"
+    best = connection.execute(f"SELECT -rank, rowid {_MATCHING} ORDER BY rank LIMIT {_WITH_PASSAGES}", (matching,))
+    others = connection.execute(among, (matching, json.dumps(list(also))))
+    found = list(dict.fromkeys([*best, *others]))
+    return _fused_scores(connection, words, found, [note_id for _, note_id in found])
+
+
+def _fused_scores(
+    connection: SqlConnection, words: Words, found: Sequence[tuple[float, int]], among: Sequence[int] | None
+) -> dict[int, float]:
+    if not found:
+        return {}
+    passages = _passage_scores(connection, words, among)
+    best = max(whole for whole, _ in found) or 1.0
+    best_passage = max((score for score, _ in passages.values()), default=0.0) or 1.0
+    return {
+        note_id: text_score(whole / best, passages.get(note_id, (0.0, 1))[0] / best_passage) for whole, note_id in found
+    }
 
 
 def _text_scores(
@@ -266,7 +298,7 @@ def count_notes(connection: SqlConnection, namespaces: tuple[str, ...] | None, m
     return int(connection.execute(counted, (*(namespaces or ()), most)).fetchone()[0])
 
 
-def _meeting(
+def meeting(
     connection: SqlConnection, scored: Iterable[tuple[int, float]], condition: Condition, limit: int
 ) -> list[ScoredRow]:
     """Those of the notes that meet the condition, best first, `limit` at most. Rows are read until there are enough."""

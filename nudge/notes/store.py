@@ -413,6 +413,14 @@ def find_notes(connection: SqlConnection, where: NoteFilter, pattern: str | None
     return [read_note(row) for row in rows]
 
 
+def find_ids(connection: SqlConnection, where: NoteFilter, now: float) -> list[int]:
+    """Return the ids of the notes that pass the filter."""
+    parts, values = where.where(now)
+    return [
+        note_id for (note_id,) in connection.execute(f"SELECT n.id FROM notes n WHERE {' AND '.join(parts)}", values)
+    ]
+
+
 def find_expired(connection: SqlConnection, now: float, limit: int) -> list[Note]:
     """Return expired notes; no open attempts."""
     rows = connection.execute(

@@ -13,7 +13,8 @@ from nudge.core.app import App
 from nudge.core.call import Call, InContext, Result
 from nudge.core.errors import Invalid, NudgeError
 from nudge.core.operation import operation
-from nudge.core.visibility import visible_to
+from nudge.core.visibility import Visibility, visible_to
+from nudge.meaning.fusion import ALIKE
 from nudge.notes import archive
 from nudge.notes import namespaces as note_namespaces
 from nudge.notes import store as notes
@@ -80,9 +81,13 @@ class ConsolidateResult(Result):
 
 
 class AutoConsolidateResult(Result):
+    """`alike`: groups of notes that say nearly the same, whatever their tags; only with `dry_run` and a model. They are
+    not consolidated by themselves."""
+
     groups: list[dict[str, Any]]
     consolidated: int
     dry_run: bool
+    alike: list[dict[str, Any]] | None = None
 
 
 class ListArchiveResult(Result):
@@ -127,8 +132,11 @@ class NamespacesResult(Result):
 
 
 class CapabilitiesResult(Result):
+    """`semantic`: which model finds notes by their meaning, how many are embedded, and the `reason` if none does."""
+
     tier: str
     features: dict[str, bool]
+    semantic: dict[str, Any]
     tiers: dict[str, Any]
     kinds: list[str]
     relations: list[str]
@@ -224,7 +232,26 @@ async def auto_consolidate(app: App, params: AutoConsolidate, call: Call) -> Any
         total = 0 if params.dry_run else sum(group["count"] for group in shown)
         return {"groups": shown, "consolidated": total, "dry_run": params.dry_run}
 
-    return await (app.read(work) if params.dry_run else app.write_once(call, work))
+    if not params.dry_run:
+        return await app.write_once(call, work)
+    return {**await app.read(work), **await _groups_alike(app, filters, visible)}
+
+
+async def _groups_alike(app: App, filters: Filters, visible: Visibility) -> dict[str, Any]:
+    """Groups of notes in one repo that say nearly the same, for who looks for some to consolidate; empty without a
+    model."""
+    now = app.now()
+
+    def newest(connection: sqlite3.Connection) -> dict[int, str]:
+        found = notes.find_notes(connection, note_filter(connection, visible, filters), None, now)
+        return {note.id: note.draft.namespace for note in found[-limits.MAX_NOTES_COMPARED :]}
+
+    namespace_of = await app.read(newest)
+    alike: list[list[int]] = []
+    for namespace in sorted(set(namespace_of.values())):
+        ids = [note_id for note_id, held_in in namespace_of.items() if held_in == namespace]
+        alike += await app.meaning.alike(ids, ALIKE)
+    return {"alike": [{"namespace": namespace_of[ids[0]], "ids": ids} for ids in alike]} if alike else {}
 
 
 def _summaries(forgotten: list[Note]) -> list[dict[str, Any]]:
@@ -400,16 +427,18 @@ async def namespaces(app: App, _params: NoMemoryParams, call: Call) -> Any:
 async def capabilities(app: App, _params: NoMemoryParams, _call: Call) -> Any:
     """What this server can do now, and `model`, why its language model cannot help if it cannot."""
     lifetimes, model = lifetimes_of(app), app.model.report()
+    semantic = await app.meaning.report()
     has_model = model is not None and model["state"] != "off"
     return {
         "tier": app.lifetime.settings.tier,
         "features": {
             "keyword_search": True,
-            "semantic_search": False,
+            "semantic_search": semantic["reason"] is None,
             "query_expansion": has_model,
             "auto_tagging": has_model,
             "contradiction_analysis": has_model,
         },
+        "semantic": semantic,
         **({} if model is None else {"model": model}),
         "tiers": dict(zip(TIERS, (lifetimes.short, lifetimes.mid, lifetimes.long), strict=True)),
         "kinds": list(KINDS),

@@ -139,6 +139,7 @@ class Upkeep:
         if self._database.reason is None:
             await self._database.write(lambda connection: close_silent_sessions(connection, int(now)))
             await merge_note_index(self._database, limits.INDEX_SEGMENTS)
+        await self._app.meaning.start()
 
     def report(self) -> dict[str, Any]:
         """For `nudge status`; nothing that would have to count a million rows."""

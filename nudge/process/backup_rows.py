@@ -13,7 +13,7 @@ from nudge.history.observations import TYPES
 from nudge.notes.foreign_notes import ForeignNotes
 from nudge.storage.foreign import ForeignDatabase
 
-_KINDS = {"TEXT": ("text",), "INTEGER": ("integer", "real"), "REAL": ("integer", "real")}
+_KINDS = {"TEXT": ("text",), "INTEGER": ("integer", "real"), "REAL": ("integer", "real"), "BLOB": ("blob",)}
 _TIMELESS = frozenset(("notes", "archived_notes", "note_links"))
 """A time out of range counts as the nearest one there."""
 _JSON = {

@@ -56,7 +56,8 @@ class StopResult(Result):
 )
 async def status(app: App, _params: NoParams, call: Call) -> Any:
     """What the server reports about itself. Only a user at a terminal is told the names of private projects."""
-    report = app.describe()
+    semantic = await app.meaning.report()
+    report = {**app.describe(), **({"semantic": semantic} if semantic["model"] is not None else {})}
     if call.interface != "cli":
         return _without_private_names(report)
     counts = await _history_counts(app)

@@ -286,10 +286,11 @@ SETTINGS = (
     ),
     Setting(
         "tier",
-        KEYWORD,
+        SEMANTIC,
         _parse_tier,
-        "what finds notes: `keyword` their words, `semantic` also their meaning, `smart` also a language model that "
-        "you run, which proposes words, tags and contradictions, `autonomous` the same without being asked",
+        "what finds notes: `keyword` their words, `semantic` also their meaning once there is a model, `smart` also a "
+        "language model that you run, which proposes words, tags and contradictions, `autonomous` the same without "
+        "being asked",
     ),
     Setting(
         "llm_url",

@@ -440,11 +440,47 @@ _TEAM = (
 )
 
 
+_IS_QUEUED = "INSERT OR REPLACE INTO notes_to_embed (note_id) VALUES (new.id);"
+_VECTORS_OF_OLD = f"DELETE FROM passage_vectors WHERE {rows_of('old.id', 'passage')};"  # noqa: S608 - constants only
+_HAS_MODEL = "EXISTS (SELECT 1 FROM embedding_model)"
+_VECTORS = (
+    # The model in use: one row, or none. Its directory is on this machine.
+    """CREATE TABLE embedding_model (
+        fingerprint TEXT PRIMARY KEY, directory TEXT NOT NULL, name TEXT NOT NULL, revision TEXT NOT NULL,
+        sha256 TEXT NOT NULL, dimension INTEGER NOT NULL, bytes INTEGER NOT NULL
+    )""",
+    # Several for a passage: one of the whole, and one of each of its sentences. A number is never used again, so that
+    # what is in memory can be brought up to date.
+    """CREATE TABLE passage_vectors (
+        n INTEGER PRIMARY KEY AUTOINCREMENT, passage INTEGER NOT NULL, fingerprint TEXT NOT NULL, scale REAL NOT NULL,
+        vector BLOB NOT NULL
+    )""",
+    "CREATE INDEX passage_vectors_passage ON passage_vectors(passage)",
+    "CREATE TABLE removed_vectors (at INTEGER PRIMARY KEY AUTOINCREMENT, n INTEGER NOT NULL)",
+    "CREATE TABLE notes_to_embed (n INTEGER PRIMARY KEY AUTOINCREMENT, note_id INTEGER NOT NULL UNIQUE)",
+    """CREATE TRIGGER vectors_removed AFTER DELETE ON passage_vectors BEGIN
+        INSERT INTO removed_vectors (n) VALUES (old.n);
+    END""",
+    f"""CREATE TRIGGER vectors_of_new_note AFTER INSERT ON notes WHEN {_HAS_MODEL} BEGIN
+        {_IS_QUEUED}
+    END""",
+    f"""CREATE TRIGGER vectors_of_changed_note AFTER UPDATE OF title, content ON notes
+    WHEN (old.title IS NOT new.title OR old.content IS NOT new.content) AND {_HAS_MODEL} BEGIN
+        {_VECTORS_OF_OLD}
+        {_IS_QUEUED}
+    END""",
+    f"""CREATE TRIGGER vectors_of_deleted_note AFTER DELETE ON notes BEGIN
+        {_VECTORS_OF_OLD}
+        DELETE FROM notes_to_embed WHERE note_id = old.id;
+    END""",  # noqa: S608 - constants only
+)
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     *(_HISTORY, _MEMORIES, _FACTS, _LEDGER, _JOURNAL, _LINES_OF_PROJECTS),
     *(_KEPT_KINDS, _PASSAGES, _index_passages, _FACT_DETAILS, _keep_facts_that_ran),
     *(_NOTE_FILES, _index_files, _PINNED_NOTES, _UNUSED_LINES, _BANS_OF_FACTS, _MERGED_PASSAGES),
-    *(_CALLED_COUNTS, _PROPOSALS, _TEAM),
+    *(_CALLED_COUNTS, _PROPOSALS, _TEAM, _VECTORS),
 )
 LATEST = len(MIGRATIONS)
 

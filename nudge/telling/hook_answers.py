@@ -38,7 +38,7 @@ from nudge.telling.attempt import outcome_line, reminder_line
 from nudge.telling.failure_ops import find_other_way
 from nudge.telling.file_notes import files_of, lines_for_files
 from nudge.telling.ledger import HEADER, BannedLine, Ledger, Line
-from nudge.telling.prompt_notes import fitting_lines, lines_about
+from nudge.telling.prompt_notes import fitting_lines, lines_about, lines_by_meaning
 
 _SILENT, _AUTO = "0", "auto"  # values of the setting `journal`
 _MARGIN = 0.01  # seconds that an answer needs to reach the hook
@@ -217,15 +217,22 @@ async def _settle(
 
 
 async def _about_prompt(app: App, database: Database, event: Mapping[str, Any]) -> list[Line]:
-    """Lines about the notes that the prompt is about; none when the search takes too long."""
+    """Lines about the notes that the prompt is about, by its words, else by its meaning; none when the search takes
+    too long."""
     await session_ledger(app, database, str(event["session_id"]))
     prompt, namespace, now = str(event.get("content") or ""), _project(event), app.now()
     if not prompt or prompt == PRIVATE:
         return []
 
+    branch = event.get("branch")
     try:
+        lines = await database.read(
+            lambda connection: lines_about(connection, prompt, namespace, branch, now), timeout=limits.PROMPT_TIMEOUT
+        )
+        if lines or (question := await app.meaning.question(prompt, limits.PROMPT_QUESTION_TIMEOUT)) is None:
+            return lines
         return await database.read(
-            lambda connection: lines_about(connection, prompt, namespace, event.get("branch"), now),
+            lambda connection: lines_by_meaning(connection, prompt, namespace, branch, now, question),
             timeout=limits.PROMPT_TIMEOUT,
         )
     except NudgeError:

@@ -18,11 +18,16 @@ from nudge.journal.fields import DOMAINS
 from nudge.notes import ranking
 from nudge.notes.fields import ATTEMPT, GLOBAL
 from nudge.notes.note import Note
-from nudge.notes.store import NoteFilter, SqlConnection, find_winners
+from nudge.notes.store import NoteFilter, SqlConnection, find_ids, find_winners, get_many
+from nudge.telling.closest import is_meant
 from nudge.telling.ledger import HEADER, Line
 from nudge.telling.prompt import Part, Text, parse_prompt, relevance, search_words
 from nudge.telling.use import IDENTITY
 from nudge.telling.wording import short_name
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from nudge.meaning.fusion import Question
 
 TOLD_KINDS = ("decision", "lesson", ATTEMPT, "note", "bugfix", "feature", "refactor", "discovery", "change")
 _SETTLED_KINDS = frozenset(("decision", LESSON, ATTEMPT, "bugfix", "discovery"))
@@ -47,9 +52,7 @@ def lines_about(
 ) -> list[Line]:
     """The few notes that a prompt is about, of the namespace and global ones. Of attempts, only those that were
     resolved. `branch` is where the session is."""
-    names = tuple(dict.fromkeys((namespace or GLOBAL, GLOBAL)))
-    where = NoteFilter(namespaces=names, kinds=TOLD_KINDS, without_open_attempts=True)
-    relevant = _without_attempts_of_lessons(relevant_notes(connection, prompt, where, branch, now))
+    relevant = _without_attempts_of_lessons(relevant_notes(connection, prompt, _told_here(namespace), branch, now))
     best = [one for one in relevant if one.score >= _FOLLOWING * relevant[0].score][: limits.PROMPT_LINES]
     return [
         note_line(one, now, namespace, limits.INJECTED_NOTE_CHARS if at else limits.PROMPT_NOTE_CHARS)
@@ -64,6 +67,42 @@ def as_whole_as_fits(lines_of: Callable[[int], list[Line]]) -> list[Line]:
     return next(
         (lines for lines in map(lines_of, sizes) if len(fitting_lines(lines)) == len(lines)), lines_of(sizes[-1])
     )
+
+
+def lines_by_meaning(
+    connection: SqlConnection, prompt: str, namespace: str | None, branch: str | None, now: float, question: Question
+) -> list[Line]:
+    """The one note that a prompt means although no word says so; mostly none. For a prompt without `lines_about`."""
+    closeness = question.closeness(connection)
+    if closeness is None or not content_words(prompt):
+        return []
+    where = _told_here(namespace)
+    cosines = closeness.cosines()
+    told = {note_id: cosines[note_id] for note_id in find_ids(connection, where, now) if note_id in cosines}
+    note = _closest(connection, told, branch, prompt, now)
+    if note is None:
+        return []
+    text = ranking.text_score_of(connection, prompt, note.id, where)
+    if not is_meant(told[note.id], told.values(), text):
+        return []
+    reason = f"the prompt says nearly the same in other words (cosine {told[note.id]:.2f})"
+    return as_whole_as_fits(lambda most: [note_text_line(note, now, namespace, most, reason)])
+
+
+def _told_here(namespace: str | None) -> NoteFilter:
+    names = tuple(dict.fromkeys((namespace or GLOBAL, GLOBAL)))
+    return NoteFilter(namespaces=names, kinds=TOLD_KINDS, without_open_attempts=True)
+
+
+def _closest(
+    connection: SqlConnection, cosines: Mapping[int, float], branch: str | None, prompt: str, now: float
+) -> Note | None:
+    """The closest note that holds here, and that no other has replaced."""
+    nearest = sorted(cosines, key=lambda note_id: -cosines[note_id])[:_RECALLED]
+    notes, losers = get_many(connection, nearest, now), find_winners(connection, nearest, now)
+    held = (notes[note_id] for note_id in nearest if note_id in notes and note_id not in losers)
+    held = (note for note in held if note.damage is None)
+    return next((note for note in held if is_of_branch(note, branch, prompt)), None)
 
 
 def fitting_lines(lines: Sequence[Line]) -> list[Line]:
@@ -95,14 +134,14 @@ def relevant_notes(
 
 
 def best_notes(
-    connection: SqlConnection, question: str, where: NoteFilter, limit: int, now: float
+    connection: SqlConnection, text: str, where: NoteFilter, limit: int, now: float, question: Question | None = None
 ) -> list[RelevantNote]:
-    """The notes that recall finds for a question, in its order. A note that was resolved in favor of another is
-    replaced by that one."""
-    if not content_words(question):
+    """The notes that recall finds for the text of a question, in its order. A note that was resolved in favor of
+    another is replaced by that one."""
+    if not content_words(text):
         return []
-    matches = _readable(ranking.recall(connection, question, where, limit, now))
-    words = ranking.matched_words(connection, question, [match.note for match in matches])
+    matches = _readable(ranking.recall(connection, text, where, limit, now, question))
+    words = ranking.matched_words(connection, text, [match.note for match in matches])
     found = {
         match.note.id: RelevantNote(match.note, match.score.total, tuple(words[match.note.id])) for match in matches
     }

@@ -231,6 +231,7 @@ def test_tools_that_remove_things_are_destructive() -> None:
         *("memory_delete", "memory_forget", "memory_gc", "memory_archive_purge", "memory_import", "memory_sync"),
         *("memory_consolidate", "memory_auto_consolidate", "memory_delete_link", "forget_learned", "purge"),
         "team_leave",
+        "semantic_off",
     }
     assert {operation.tool for operation in OPERATIONS.values() if operation.effect == "delete"} == destructive
 

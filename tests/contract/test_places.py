@@ -315,7 +315,7 @@ NO_PLACE = frozenset(
             "forget_learned",
         ),
         *("export", "export_all", "export_begin", "export_page", "import", "import_begin", "import_page"),
-        *("import_commit",),
+        *("import_commit", "semantic_use", "semantic_off"),
     )
 )
 

@@ -167,6 +167,8 @@ PROBES: dict[str, Probes] = {
     "nudge.team_doctor": always({}),
     "nudge.team_leave": always({}),
     "nudge.status": always({}),
+    # Refused but at a terminal; their answers are a model and counts.
+    **dict.fromkeys(("nudge.semantic_use", "nudge.semantic_off"), always()),
     "nudge.stop": always(),  # ends the server; its answer is a pid and two counts
 }
 """Calls of each operation, from elsewhere, that would meet what is private if anything did."""

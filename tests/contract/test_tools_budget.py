@@ -20,7 +20,7 @@ MOST_CHARACTERS = 12_000
 NOUN = re.compile(r"[A-Z][a-z]+: ")
 AGENT_ONLY = frozenset(  # operations without a verb
     (
-        *("nudge.memory_bulk", "nudge.memory_get_links", "nudge.memory_capabilities", "nudge.assemble_context"),
+        *("nudge.memory_bulk", "nudge.memory_get_links", "nudge.assemble_context"),
         *("nudge.get_active_ghap", "nudge.start_session", "nudge.should_check_in"),
         *("nudge.increment_tool_count", "nudge.reset_tool_count"),
         *("nudge.repo_files", "nudge.decide_repo_file"),  # the page's; the verb asks a person by itself

@@ -21,7 +21,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 ROOMS = frozenset(
-    ("hints", "history", "journal", "learning", "notes", "page", "proposals", "repofile", "team", "telling")
+    ("hints", "history", "journal", "learning", "meaning", "notes", "page", "proposals", "repofile", "team", "telling")
 )
 LEAF, APP, OPS, STORE, VERBS, CLIENT_SIDE = "leaf", "app", "ops", "store", "verbs", "client side"
 LEAVES = frozenset((LEAF, "security", "settings"))
@@ -39,6 +39,7 @@ NAMED = {
     **dict.fromkeys(("nudge.history.transcripts", "nudge.notes.chat_import", "nudge.hints.freshness"), CLIENT_SIDE),
     # They read the work tree, and who is at the terminal.
     **dict.fromkeys(("nudge.repofile.clone", "nudge.repofile.evidence", "nudge.repofile.person"), CLIENT_SIDE),
+    "nudge.meaning.download": CLIENT_SIDE,
 }
 """Modules whose role their name does not say."""
 PURE = ROOMS | {"manifests"}
@@ -53,8 +54,9 @@ MAY_IMPORT = {
     VERBS: LEAVES | PURE | {VERBS, CLIENT_SIDE, "cli", "clients", "process", "statusline"},
     "history": LEAVES | {"history", "learning"},  # it reads shell lines as learning does
     # What is told is about what the others know.
-    "telling": LEAVES | {"hints", "history", "journal", "learning", "notes", "repofile", "telling"},
+    "telling": LEAVES | {"hints", "history", "journal", "learning", "meaning", "notes", "repofile", "telling"},
     "repofile": LEAVES | {CLIENT_SIDE, "hints", "repofile"},  # its hints are matched and ranked as all are
+    "notes": LEAVES | {"meaning", "notes"},  # a score is made of words and meaning
     "journal": LEAVES | {"journal", "learning", "notes"},  # an attempt is a note; its outcome is that of a command
     "proposals": LEAVES | {"notes", "proposals"},  # what is proposed is about notes
     "team": LEAVES | {"hints", "history", "notes", "team"},  # what of a hint or note is shared
@@ -93,6 +95,8 @@ EXCEPTIONS = {
     ("nudge.telling.file_notes", "nudge.notes.store"),
 }
 
+OPTIONAL = ("semantic", "semantic-onnx")
+"""Extras whose libraries are imported where they are used."""
 BANNED_IN_DOMAINS = frozenset(("aiohttp", "asyncio", "sqlite3"))
 PATTERN_LIBRARIES = frozenset(("re2", "wcmatch", "bracex"))
 
@@ -163,9 +167,11 @@ def test_every_library_is_a_listed_dependency() -> None:
     table. `_sha2` is in the standard library of later versions only."""
     imported = set().union(*map(libraries, modules().values())) - set(sys.stdlib_module_names) - {"nudge", "_sha2"}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    listed = {re.split("[<>=]", line)[0] for line in project["dependencies"]}
-    distributions = packages_distributions()
-    assert {distributions[name][0].lower().replace("_", "-") for name in imported} == listed
+    extras = project["optional-dependencies"]
+    optional = [line for extra in OPTIONAL for line in extras[extra] if not line.startswith(project["name"])]
+    listed = {re.split("[<>=]", line)[0] for line in [*project["dependencies"], *optional]}
+    distributions = packages_distributions()  # without those of an extra that is not installed
+    assert {distributions.get(name, [name])[0].lower().replace("_", "-") for name in imported} == listed
     table = (ROOT / "README.md").read_text().partition("## Dependencies\n")[2].partition("\n## ")[0]
     assert set(re.findall(r"^\| `([^`]+)` \|", table, re.MULTILINE)) == listed
 

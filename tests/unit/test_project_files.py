@@ -20,7 +20,9 @@ WORKFLOW = ROOT / ".github" / "workflows" / "test.yml"
 FORMS = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"))
 
 RUNTIME = [Requirement(line) for line in PROJECT["dependencies"]]
-DEVELOPMENT = [Requirement(line) for line in PROJECT["optional-dependencies"]["dev"]]
+EXTRAS = PROJECT["optional-dependencies"]
+OPTIONAL = [Requirement(line) for line in EXTRAS["semantic"]]
+DEVELOPMENT = [Requirement(line) for line in EXTRAS["dev"] if not line.startswith(PROJECT["name"])]
 
 
 def locked() -> dict[str, list[Version]]:
@@ -39,13 +41,13 @@ def document(path: Path) -> Any:
     return yaml.safe_load(path.read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("requirement", RUNTIME, ids=lambda requirement: requirement.name)
+@pytest.mark.parametrize("requirement", [*RUNTIME, *OPTIONAL], ids=lambda requirement: requirement.name)
 def test_a_dependency_has_both_bounds(requirement: Requirement) -> None:
     """The next major version, at the latest, may change what is relied on."""
     assert sorted(bound.operator for bound in requirement.specifier) == ["<", ">="]
 
 
-@pytest.mark.parametrize("requirement", [*RUNTIME, *DEVELOPMENT], ids=lambda requirement: requirement.name)
+@pytest.mark.parametrize("requirement", [*RUNTIME, *OPTIONAL, *DEVELOPMENT], ids=lambda requirement: requirement.name)
 def test_the_lock_fits(requirement: Requirement) -> None:
     """It has every dependency, in versions within the bounds. `make lock` renews it."""
     versions = locked().get(canonicalize_name(requirement.name), [])

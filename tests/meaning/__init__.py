@@ -1,0 +1,1 @@
+"""Recall by meaning, measured with real models: `make meaning`."""

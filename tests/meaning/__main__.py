@@ -1,0 +1,134 @@
+"""`python -m tests.meaning`: what recall by meaning finds, tells and costs, with real models; says which floor is
+missed."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from nudge.meaning.embedder import open_embedder
+from tests.bench import decisions, report
+from tests.bench.report import Row
+from tests.meaning import cost, oracle, recall, told
+from tests.meaning.models import make_minilm, make_wordllama
+from tests.meaning.recall import OWN, Figures, Method
+from tests.meaning.stores import Cached
+
+STATIC, LARGE = "WordLlama", "MiniLM"
+_KEYWORD = "keyword"
+
+FLOORS: dict[tuple[str, str], tuple[str, float]] = {
+    (_KEYWORD, "LongMemEval, 48 notes"): ("any_5", 95.4),
+    (_KEYWORD, "LongMemEval, pooled"): ("any_5", 90.0),
+    (STATIC, "LongMemEval, 48 notes"): ("any_5", 96.5),
+    (STATIC, "LongMemEval, pooled"): ("any_5", 92.0),
+    (LARGE, "LongMemEval, 48 notes"): ("any_5", 96.5),
+    (LARGE, "LongMemEval, pooled"): ("any_5", 92.0),
+    (STATIC, "decisions, paraphrase"): ("any_3", 50.0),
+    (LARGE, "decisions, paraphrase"): ("any_3", 75.0),
+    (STATIC, "fieldwork, paraphrase"): ("any_3", 50.0),
+    (LARGE, "fieldwork, paraphrase"): ("any_3", 75.0),
+}
+"""Of which figure, and how much at least, in percent."""
+TOLD, FALSE = 25.0, 3.0  # % of all paraphrases with the larger model, and of all silent prompts
+MOST_MB, MOST_RATIO, MOST_DIFFERENCE = 70.0, 2.0, 2.0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.meaning")
+    parser.add_argument("--quick", action="store_true", help="without LongMemEval and the costs")
+    quick = parser.parse_args().quick
+    with tempfile.TemporaryDirectory() as scratch:
+        rows = list(_measure(Path(scratch), quick=quick))
+    missed = [row for row in rows if not row.ok]
+    print(report.table(rows))
+    print(f"{len(missed)} of {len(rows)} missed" if missed else f"all {len(rows)} kept")
+    return 1 if missed else 0
+
+
+def _measure(scratch: Path, *, quick: bool) -> Iterator[Row]:
+    directories = {STATIC: make_wordllama(scratch / "wordllama"), LARGE: make_minilm(scratch / "minilm")}
+    difference = oracle.largest_difference(directories[STATIC], scratch / "quantized")
+    yield Row("loader", "largest difference to model2vec, in thousandths", 1e3 * difference, MOST_DIFFERENCE, "x")
+    embedders = {name: Cached(open_embedder(str(directory))) for name, directory in directories.items()}
+    methods = recall.methods(embedders)
+    found = {name: dict(_recall(name, method, quick=quick)) for name, method in methods.items()}
+    _print_recall(found)
+    for (name, what), (figure, floor) in FLOORS.items():
+        if what in found[name]:
+            measured = getattr(found[name][what], figure)
+            label = f"{name}: {what}, any@{figure.removeprefix('any_')}"
+            yield Row("recall", label, measured, floor - 0.05, "%", at_least=True)
+    yield from _told(methods)
+    if not quick:
+        yield from _costs(directories[STATIC], scratch)
+
+
+def _recall(name: str, method: Method, *, quick: bool) -> Iterator[tuple[str, Figures]]:
+    if not quick:
+        yield from recall.long_memory(method)
+    yield from recall.decided(method, "decisions", decisions.DATA / "decisions.json")
+    yield from recall.decided(method, "fieldwork", OWN)
+    documents, amended = recall.conversations(method)
+    yield from documents
+    print(f"{name}: the amendment before what it replaces {amended.first} of {amended.of}")
+
+
+def _print_recall(found: Mapping[str, Mapping[str, Figures]]) -> None:
+    print(f"\n{'set':<26}{'n':>5}  {'method':<10}{'any@1':>7}{'any@3':>7}{'any@5':>7}{'any@10':>8}{'MRR':>7}{'ms':>8}")
+    for what in found[_KEYWORD]:
+        for name, sets in found.items():
+            one = sets[what]
+            shares = f"{one.any_1:7.1f}{one.any_3:7.1f}{one.any_5:7.1f}{one.any_10:8.1f}{one.mrr:7.1f}{one.ms:8.1f}"
+            print(f"{what:<26}{one.questions:>5}  {name:<10}{shares}")
+    print()
+
+
+def _told(methods: Mapping[str, Method]) -> Iterator[Row]:
+    totals = {}
+    for name, method in methods.items():
+        totals[name] = total = Counter[str]()
+        for what, counts in told.on_prompts(method):
+            total.update(counts)
+            kinds = [kind.removesuffix(" of") for kind in counts if kind.endswith(" of")]
+            shown = ", ".join(
+                f"{kind} {counts[f'{kind} right']} right of {counts[f'{kind} told']} told of {counts[f'{kind} of']}"
+                for kind in kinds
+                if kind != "silent"
+            )
+            print(f"told, {name}, {what}: {shown}; silent {counts['silent told']} of {counts['silent of']}")
+        for what, share, of in told.carried(method):
+            print(f"told, {name}, deciding words carried, {what}: {share:.1f} % of {of}")
+    words, large = totals[_KEYWORD], totals[LARGE]
+    yield _told_row(f"{LARGE}: paraphrases told right", large, "paraphrase right", TOLD, at_least=True)
+    yield _told_row(f"{LARGE}: told where silence is due", large, "silent told", FALSE + _share(words, "silent told"))
+    allowed = FALSE + _share(words, "silent told")
+    yield _told_row(f"{STATIC}: told where silence is due", totals[STATIC], "silent told", allowed)
+    for name in (STATIC, LARGE):
+        what = f"{name}: direct prompts told right"
+        yield _told_row(what, totals[name], "direct right", _share(words, "direct right"), at_least=True)
+
+
+def _share(counts: Counter[str], what: str) -> float:
+    return 100 * counts[what] / counts[f"{what.partition(' ')[0]} of"]
+
+
+def _told_row(label: str, counts: Counter[str], what: str, budget: float, *, at_least: bool = False) -> Row:
+    note = f"{counts[what]} of {counts[what.partition(' ')[0] + ' of']}"
+    return Row("told", label, _share(counts, what), budget, "%", note=note, at_least=at_least)
+
+
+def _costs(directory: Path, scratch: Path) -> Iterator[Row]:
+    if sys.platform == "linux":
+        yield Row("cost", f"{STATIC}: memory in a server", cost.memory(directory, scratch, 400), MOST_MB, "MB")
+    one = cost.latency(directory)
+    note = f"{one.meaning:.1f} ms for {one.words:.1f} ms by words, {one.vectors:,} vectors"
+    yield Row("cost", f"{STATIC}: recall in relation to words, 10,000 notes", one.ratio, MOST_RATIO, "x", note=note)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,61 @@
+"""The application in the test's process, with one database and one event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from nudge.core.app import App
+from nudge.core.call import Call
+from nudge.core.context import Context
+from nudge.hints.lifetime import open_in_memory
+from nudge.interfaces.operations import OPERATIONS
+from nudge.settings.config import Settings
+from nudge.storage.database import Database
+
+PROJECT = "github.com/acme/shop"
+HERE = Call(context=Context(project=PROJECT))
+TERMINAL = Call(context=Context(project=PROJECT), interface="cli")
+
+
+class Service:
+    def __init__(self, path: Path, **settings: Any) -> None:
+        self.loop = asyncio.new_event_loop()
+        self.app = App(open_in_memory(Settings(settings)), OPERATIONS)
+        self.database = self.app.database = Database.open(str(path))
+
+    def __call__(self, name: str, *, call: Call = HERE, **params: Any) -> Any:
+        return self.loop.run_until_complete(self.app.execute(f"nudge.{name}", params, call))
+
+    def use(self, directory: Path) -> Any:
+        """Use a model, and embed what waits."""
+        result = self("semantic_use", call=TERMINAL, directory=str(directory))
+        self.embed()
+        return result
+
+    def store(self, title: str, content: str, **fields: Any) -> int:
+        stored: int = self("memory_store", title=title, content=content, **{"kind": "decision", **fields})["id"]
+        return stored
+
+    def embed(self) -> None:
+        self.loop.run_until_complete(self.app.meaning.embedded())
+
+    def sql(self, statement: str, *values: Any) -> list[Any]:
+        return self.loop.run_until_complete(
+            self.database.read(lambda connection: connection.execute(statement, values).fetchall())
+        )
+
+    def change(self, statement: str, *values: Any) -> None:
+        self.loop.run_until_complete(self.database.write(lambda connection: connection.execute(statement, values)))
+
+    def recalled(self, text: str, **params: Any) -> list[int]:
+        return [row["id"] for row in self("memory_recall", context=text, **params)["memories"]]
+
+    def close(self) -> None:
+        for task in asyncio.all_tasks(self.loop):
+            task.cancel()
+        self.loop.run_until_complete(asyncio.sleep(0))
+        self.database.close()
+        self.loop.run_until_complete(self.loop.shutdown_default_executor())
+        self.loop.close()
