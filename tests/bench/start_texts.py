@@ -51,12 +51,12 @@ _VARYING = (
 
 def texts(_: Machine) -> Iterator[Row]:
     """Rows for the lines told at starts."""
-    told = [*_in_own_machine(play), *_in_own_machine(replayed)]
+    told = [*in_own_machine(play), *in_own_machine(replayed)]
     yield from _line_rows(told)
     yield from _decision_rows()
 
 
-def _in_own_machine(source: Any) -> list[Start]:
+def in_own_machine(source: Any) -> list[Start]:
     machine = Machine()
     try:
         return list(source(machine))
@@ -187,7 +187,7 @@ def main() -> int:
     options = parser.parse_args()
     read, unread = readings(), dict[str, list[str]]()
     for source in (play, replayed):
-        for start in _in_own_machine(source):
+        for start in in_own_machine(source):
             if not options.unread:
                 print(f"=== {start.name}\nFIRST PROMPT: {start.prompt[:_PROMPT_CHARS]}")
             for line in map(plain, start.lines):
