@@ -2,7 +2,7 @@
 
 import {html, nothing} from './vendor/lit-html.js';
 import {get, part} from './api.js';
-import {ago, badge, clean, clock, count, empty, exact, line, reading, shorten, typeBadge, when} from './ui.js';
+import {ago, badge, clean, count, empty, exact, line, reading, shorten, stamp, typeBadge, when} from './ui.js';
 
 const MOST = 150; // lines of the stream
 const LIVE = 30 * 60; // seconds since its last event in which a session is at work
@@ -46,7 +46,7 @@ function event(row) {
   const text = row.isTold ? row.text : row.content_preview || row.file_path;
   const error = isBad && line((row.details || '').replace(/^Exit code \d+\n/, ''));
   return html`<li class=${row.isTold ? 'told' : isBad ? 'bad' : ''} data-key=${row.key}>
-    <time title=${exact(row.timestamp)}>${clock(row.timestamp)}</time>
+    <time title=${exact(row.timestamp)}>${stamp(row.timestamp)}</time>
     ${row.isTold ? badge(`told · ${row.moment}`, 'accent') : typeBadge(row.obs_type)}
     <a class="what" href=${address} title=${line(text)}><bdi>${isFile ? shorten(text) : line(text)}</bdi></a>
     <span class="where"><bdi>${clean([row.project, row.client].filter(Boolean).join(' · '))}</bdi></span>
@@ -63,7 +63,7 @@ function session(one) {
     </a>
     ${intent ? html`<span class="clip"><bdi>${line(intent)}</bdi></span>` : nothing}
     <small>
-      since ${clock(one.started_at)} · last ${when(one.last_event_at)} · ${count(one.observation_count, 'observation')}
+      since ${stamp(one.started_at)} · last ${when(one.last_event_at)} · ${count(one.observation_count, 'observation')}
     </small>
   </li>`;
 }

@@ -75,6 +75,13 @@ export function exact(time) {
   return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())} ${clock(time)}`;
 }
 
+/** The time of day of what happened today, the day of what did not. */
+export function stamp(time) {
+  const date = new Date(seconds(time) * 1000);
+  const isToday = date.toDateString() === new Date().toDateString();
+  return isToday ? clock(time) : date.toLocaleDateString('en', {day: 'numeric', month: 'short'});
+}
+
 export const when = (time) => html`<time title=${exact(time)}>${ago(time)}</time>`;
 
 /** Date and age, for a table. */
