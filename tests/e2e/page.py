@@ -226,19 +226,25 @@ def page_outlives_its_server(desk: Desk) -> None:
 
 
 VIEWS: dict[str, Callable[[Tab], None]] = {
-    "now": lambda tab: tab.view("/now"),
-    "known": lambda tab: tab.view("/known"),
+    "now": lambda tab: _show(tab, "/now", "aside .fact"),
+    "known": lambda tab: _show(tab, "/known", ".row"),
     "hint": lambda tab: _open_row(tab, "shop-api/test"),
     "note": lambda tab: _open_row(tab, "Prices are cents"),
     "edit": lambda tab: _edit(tab, "shop-api/test"),
     "place": lambda tab: _fill_place(tab),
-    "told": lambda tab: tab.view("/told"),
-    "told-session": lambda tab: tab.view("/told/session/ses-a3"),
-    "history": lambda tab: tab.view("/history"),
-    "session": lambda tab: tab.view("/history/session/ses-a1"),
-    "observation": lambda tab: tab.view("/history/observation/4"),
-    "health": lambda tab: _show_health(tab),
+    "told": lambda tab: _show(tab, "/told", ".told-line"),
+    "told-session": lambda tab: _show(tab, "/told/session/ses-a3", ".told-line"),
+    "history": lambda tab: _show(tab, "/history", ".row"),
+    "session": lambda tab: _show(tab, "/history/session/ses-a1", ".panel .timeline"),
+    "observation": lambda tab: _show(tab, "/history/observation/4", ".panel .timeline"),
+    "health": lambda tab: _show(tab, "/health", "table.checks"),
 }
+
+
+def _show(tab: Tab, address: str, selector: str) -> None:
+    """Go there, and wait for what comes last."""
+    tab.view(address)
+    tab.page.locator(selector).first.wait_for(state="attached")
 
 
 def _open_row(tab: Tab, text: str) -> None:
@@ -264,11 +270,6 @@ def _fill_place(tab: Tab) -> None:
     tab.page.get_by_text("What would an agent get, and why?").click()
     tab.page.locator("[name=place-repo]").fill("git:github.com/acme/shop-api")
     tab.page.locator(".answer").wait_for()
-
-
-def _show_health(tab: Tab) -> None:
-    tab.view("/health")
-    tab.page.locator("table.checks").first.wait_for(state="attached")
 
 
 def page_can_be_used_by_all(desk: Desk) -> None:
