@@ -157,9 +157,10 @@ def test_ctrl_c_ends_it_at_once(machine: Machine, real_work: Path) -> None:
     """While it reads, which a bar on the terminal shows: no result, no traceback, and the exit code of an interrupted
     command."""
     screen, terminal = pty.openpty()
-    process = subprocess.Popen(
-        [*NUDGE, "replay", str(real_work)], stdout=subprocess.PIPE, stderr=terminal, env=machine.environ
-    )
+    # A test that runs in the background inherits that SIGINT is ignored, and so would the command.
+    command = f"{NUDGE[0]!r}, {[*NUDGE, 'replay', str(real_work)]!r}"
+    start = f"import os, signal; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv({command})"
+    process = subprocess.Popen([NUDGE[0], "-c", start], stdout=subprocess.PIPE, stderr=terminal, env=machine.environ)
     os.close(terminal)
     shown = b""
     while b"reading transcripts" not in shown:
