@@ -114,15 +114,14 @@ def off(invocation: Invocation) -> int:
 def status(invocation: Invocation) -> int:
     """Says why notes are not found by meaning when they are not."""
     result = invocation.client().call(_STATUS, {})
-    semantic = {"tier": result["tier"], **result["semantic"]}
-    invocation.console.result(semantic, _status_lines(semantic))
+    invocation.console.result(result, _status_lines(result["tier"], result["semantic"]))
     return EXIT_OK
 
 
-def _status_lines(semantic: dict[str, Any]) -> list[str]:
+def _status_lines(tier: str, semantic: dict[str, Any]) -> list[str]:
     reason = semantic["reason"]
     found = "their words and their meaning" if reason is None else "their words"
-    lines = [f"notes are found by {found} (tier {semantic['tier']})"]
+    lines = [f"notes are found by {found} (tier {tier})"]
     if semantic["model"] is not None:
         about = f"{semantic['dimension']} dimensions, in {escape(semantic['directory'])}"
         lines.append(f"  model     {escape(semantic['model'])}, {about}")

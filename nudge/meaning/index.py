@@ -69,6 +69,11 @@ class VectorIndex:
         self._is_removed = numpy.zeros(0, bool)
         self._snapshot: _Snapshot | None = None
 
+    def load(self, connection: SqlConnection) -> None:
+        """Read every vector, so that the first question does not wait for it."""
+        with self._lock:
+            self._bring_up_to_date(connection)
+
     def search(self, connection: SqlConnection, question: Floats) -> NoteCloseness | None:
         """Return how close the notes are that have vectors in this transaction; None when none has."""
         with self._lock:

@@ -143,6 +143,8 @@ class Meaning:
     async def _open(self, model: Model) -> None:
         try:
             loaded = await asyncio.to_thread(_open, model)
+            # A hundred thousand vectors take half a second, for which no question should wait.
+            await self._app.require_database().read(loaded.index.load, timeout=None)
         except ModelUnusable as error:
             self._fail(str(error))
             return

@@ -37,7 +37,7 @@ def recalled(machine: Machine, text: str) -> list[int]:
 
 
 def semantic(machine: Machine) -> dict[str, Any]:
-    found: dict[str, Any] = machine.json("semantic", "status")
+    found: dict[str, Any] = machine.json("semantic", "status")["semantic"]
     return found
 
 

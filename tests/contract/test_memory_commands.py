@@ -161,6 +161,8 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
 
 def command_line(operation: str, params: dict[str, Any]) -> tuple[list[str], str]:
     """The words for an operation on notes, and what is typed into stdin."""
+    if operation == "capabilities":
+        return ["semantic", "status", "--json"], ""
     if operation == "import":
         return ["memory", "import", "--json"], json.dumps(params)
     rest, verb = (

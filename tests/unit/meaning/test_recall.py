@@ -10,6 +10,7 @@ import pytest
 
 from nudge.core.errors import Invalid
 from nudge.meaning import search_ops
+from nudge.notes import retrieval
 from tests.unit.meaning.service import HERE, TERMINAL, Service
 from tests.unit.meaning.tiny import make_model
 
@@ -75,6 +76,23 @@ def test_what_is_not_embedded_yet_is_found_by_its_words(service: Service, model:
     assert service.recalled("vessel")[0] == ids["boat"]
     (item,) = service("memory_explain", query="stamp")["items"][:1]
     assert (item["id"], item["score"]["components"]["semantic_boost"]) == (ids["clock"], None)
+
+
+def test_a_large_store_finds_the_same(service: Service, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Above the number of notes whose words are all scored, the best by words and the nearest are, with the same
+    scores."""
+    ids = fill(service)
+    for number in range(60):
+        service.store(f"Filler {number}", "The price of the freeze is of the hour." if number % 3 else "Nothing.")
+    service.use(model)
+    questions = ("price of a vessel", "where is cash counted", "password hour", "ship")
+    exact = [service("memory_recall", context=text, limit=5)["memories"] for text in questions]
+    monkeypatch.setattr(retrieval, "_EXACT_NOTES", 10)
+    large = [service("memory_recall", context=text, limit=5)["memories"] for text in questions]
+    for one, other in zip(exact, large, strict=True):
+        assert [row["id"] for row in one][:1] == [row["id"] for row in other][:1]
+        assert one[0]["score"] == pytest.approx(other[0]["score"], abs=0.6)
+    assert large[1][0]["id"] == ids["money"]
 
 
 def test_filters_hold_for_what_is_near(service: Service, model: Path) -> None:
