@@ -62,9 +62,10 @@ e2e: $(INSTALLED_DEV) ## Real clients, and a real browser, against a real server
 pictures: $(INSTALLED_DEV) ## Make the pictures of the page in the documents anew, in Chromium
 	$(BIN)/python -m tests.e2e --pictures
 
-handshake: $(INSTALLED_DEV) ## Write what comes from code: what the MCP SDK answers to a handshake, the index of verbs
+handshake: $(INSTALLED_DEV) ## Write what comes from code: what the MCP SDK answers to a handshake, the indexes of verbs and clients
 	$(BIN)/python -c 'from nudge.interfaces.mcp_sdk import write_handshake; write_handshake()'
 	$(BIN)/python -m tools.verb_index
+	$(BIN)/python -m tools.client_index
 
 lock: $(BIN)/python ## Renew requirements-dev.lock, the versions that the development environment has
 	@$(PIP) uv

@@ -1,5 +1,5 @@
-"""Agent clients. Everything that is known about one client is in the module of its name, and listed in `registry`
-(the format of Claude Code's transcripts in `claude_transcripts`).
+"""Agent clients. Everything that is known about one client is in the module of its name (the format of
+Claude Code's transcripts in `claude_transcripts`), which `make handshake` writes into `client_index`.
 
 `registry`      which clients there are, which of them sent a hook event, and what the caller of a tool says
 `client`        `AgentClient`, the description that each module fills in, and `Home`, where a user's files are

@@ -1,7 +1,8 @@
 """The list of clients, and what is asked of all of them: which one sent a hook event, and in which project and session
 the caller of a tool is.
 
-A new client with hooks gets a module of its own and a line here; one without hooks gets a line. Standard library only.
+A client with hooks is a module, which `make handshake` writes into `client_index`; one without hooks is a line here.
+Standard library only.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import os
 import sys
 
 from nudge.clients.client import NAME, AgentClient, Home
+from nudge.clients.client_index import MODULES_OF
 from nudge.core.repos import is_absolute
 
 TYPE_CHECKING = False
@@ -20,15 +22,6 @@ if TYPE_CHECKING:
     from nudge.clients.config_files import ConfigFile
     from nudge.clients.executable import Executable
 
-# Name and module, in the order in which a hook tries them. Modules are imported one at a time, so that a hook of the
-# first client loads no other.
-_MODULES = {
-    "claude-code": "claude_code",
-    "codex": "codex",
-    "gemini": "gemini",
-    "opencode": "opencode",
-    "cursor": "cursor",
-}
 _APPLICATIONS = "Library/Application Support" if sys.platform == "darwin" else ".config"  # files of desktop programs
 
 
@@ -61,7 +54,7 @@ _PRINT_ONLY = (
 
 def get(name: str) -> AgentClient:
     """Return the client of that name. Raises KeyError when there is none."""
-    return _load(name) if name in _MODULES else {client.name: client for client in _PRINT_ONLY}[name]
+    return _load(name) if name in MODULES_OF else {client.name: client for client in _PRINT_ONLY}[name]
 
 
 def all_clients() -> tuple[AgentClient, ...]:
@@ -70,16 +63,16 @@ def all_clients() -> tuple[AgentClient, ...]:
 
 def with_hooks() -> tuple[AgentClient, ...]:
     """Return the clients that have a module of their own; the first call imports all these modules."""
-    return tuple(map(_load, _MODULES))
+    return tuple(map(_load, MODULES_OF))
 
 
 def names() -> tuple[str, ...]:
-    return (*_MODULES, *(client.name for client in _PRINT_ONLY))
+    return (*MODULES_OF, *(client.name for client in _PRINT_ONLY))
 
 
 def _load(name: str) -> AgentClient:
     # Not `importlib.import_module`: a hook would load importlib's package for it.
-    client = __import__(f"nudge.clients.{_MODULES[name]}", None, None, ["CLIENT"]).CLIENT
+    client = __import__(f"nudge.clients.{MODULES_OF[name]}", None, None, ["CLIENT"]).CLIENT
     assert isinstance(client, AgentClient)
     return client
 
@@ -91,9 +84,9 @@ def detect(payload: Mapping[str, Any], environ: Mapping[str, str]) -> AgentClien
     """Return the client that sent a hook's payload. When that cannot be told, the client is called `unknown` and
     understands the names of all clients."""
     name = payload.get("client")
-    if isinstance(name, str) and name in _MODULES:
+    if isinstance(name, str) and name in MODULES_OF:
         return _load(name)
-    for client in map(_load, _MODULES):
+    for client in map(_load, MODULES_OF):
         if client.recognizes(payload, environ):
             return client
     return next((client for client in with_hooks() if client.recognizes_environ(environ)), None) or _unknown()

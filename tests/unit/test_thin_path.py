@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from nudge.clients.client_index import MODULES_OF
+
 ROOT = Path(__file__).parents[2]
 
 LEAVES = (
@@ -42,7 +44,7 @@ IPC = (
     "interfaces.stdio",
     "process.proxy",
 )
-CLIENTS = ("claude_code", "codex", "gemini", "opencode", "cursor")
+CLIENTS = tuple(MODULES_OF.values())
 HOOK = (
     "hook",
     "history.extract",

@@ -19,6 +19,7 @@ from nudge.clients.executable import Executable
 from nudge.clients.registry import call_directory, call_session, note_source
 from nudge.core import limits
 from tests.unit.history.payloads import CODEX, FIXTURES, GEMINI, OPENCODE, extract, payload
+from tools import client_index
 
 MARK = "TEXT OF A FILE"
 NOW = 1_800_000_000.7
@@ -119,6 +120,11 @@ def test_each_client_has_the_name_that_it_is_listed_under() -> None:
     """A name on the command line, in an event and in the database means one client."""
     assert [client.name for client in registry.all_clients()] == list(registry.names())
     assert [registry.get(name).name for name in registry.names()] == list(registry.names())
+
+
+def test_the_index_of_clients_is_that_of_the_code() -> None:
+    """A module with a client is all that a client needs: `make handshake` finds it."""
+    assert client_index.FILE.read_text() == client_index.text()
 
 
 @pytest.mark.parametrize(
