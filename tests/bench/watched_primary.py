@@ -24,10 +24,11 @@ _BEAT = 0.001
 
 
 class _Watch:
-    """Both clocks count: time in which the whole process did not run was taken by others, and is not the loop's."""
+    """Both clocks count: time in which the whole process did not run was taken by others, and is not the loop's. `own`
+    is what the thread of the loop itself worked."""
 
     def __init__(self) -> None:
-        self._held = self._wall = 0.0
+        self._held = self._wall = self._own = 0.0
         self._tasks: list[asyncio.Task[None]] = []
 
     def begin(self, _published: Endpoint) -> None:
@@ -36,10 +37,13 @@ class _Watch:
         loop.add_reader(0, self._tell)
 
     async def _beat(self) -> None:
-        wall, used = time.perf_counter(), time.process_time()
+        wall, used, own = time.perf_counter(), time.process_time(), time.thread_time()
         while True:
             await asyncio.sleep(_BEAT)
             gap, work = time.perf_counter() - wall, time.process_time() - used
+            mine = time.thread_time() - own
+            own += mine
+            self._own = max(self._own, min(gap, mine))
             wall, used = wall + gap, used + work
             self._wall, self._held = max(self._wall, gap), max(self._held, min(gap, work))
 
@@ -47,8 +51,8 @@ class _Watch:
         if not os.read(0, 1):
             asyncio.get_running_loop().remove_reader(0)
             return
-        print(json.dumps({"held": self._held * 1000, "wall": self._wall * 1000}), flush=True)
-        self._held = self._wall = 0.0
+        print(json.dumps({"held": self._held * 1000, "wall": self._wall * 1000, "own": self._own * 1000}), flush=True)
+        self._held = self._wall = self._own = 0.0
 
 
 def _announcement() -> Endpoint:
