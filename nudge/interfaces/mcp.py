@@ -175,6 +175,11 @@ def tool_answer(
     `encode` makes the JSON text of the result; the default is the standard library's. `render` makes another text than
     JSON; where it returns None, the text is JSON."""
     structured, text = visible_result(result, encode or _encode, render)
+    return tool_envelope(message, structured, text, is_error=is_error)
+
+
+def tool_envelope(message: Mapping[str, Any], structured: Message, text: str, *, is_error: bool = False) -> Message:
+    """Return the answer to a tool call from a result and its text that `visible_result` has made."""
     envelope: Message = {"content": [{"type": "text", "text": text}], "isError": is_error}
     if is_modern(message):
         envelope |= {"resultType": "complete", "_meta": {_SERVER_META: handshake()["server"]}}
@@ -182,9 +187,10 @@ def tool_answer(
 
 
 def visible_result(
-    result: Any, encode: Callable[[Any], bytes], render: Callable[[Message], str | None] | None
+    result: Any, encode: Callable[[Any], bytes], render: Callable[[Message], str | None] | None = None
 ) -> tuple[Message, str]:
-    """Return a tool's result as an object, and its text; both without invisible and bidirectional characters."""
+    """Return a tool's result as an object, and its text: that of `render`, or JSON. Both are without invisible and
+    bidirectional characters."""
     structured = result if isinstance(result, dict) else {"result": result}
     text = encode(structured).decode()
     visible = escape_json(structured, text)
@@ -315,8 +321,8 @@ class StdioClient:
 
 @lru_cache(maxsize=1)
 def _tools() -> dict[str, Any]:
-    """Return the tools by name, in the order of the table of operations. Each entry has `operation`, `group`, `listed`,
-    `own_text` and `tool`."""
+    """Return the tools by name, in the order of the table of operations. Each entry has `operation`, `group`, `listed`
+    and `tool`."""
     return {entry["tool"]["name"]: entry for entry in handshake()["tools"]}
 
 
@@ -324,16 +330,6 @@ def find_operation(tool: str) -> str | None:
     """Return the name of the operation behind a tool; None when there is none. The operation's own name is accepted
     too, with dots or underscores."""
     return _operations().get(tool.replace(".", "_"))
-
-
-def has_own_text(operation: str) -> bool:
-    """Whether the text of this operation's answer is not the JSON of its result; PRIMARY makes it."""
-    return operation in _with_own_text()
-
-
-@lru_cache(maxsize=1)
-def _with_own_text() -> frozenset[str]:
-    return frozenset(entry["operation"] for entry in _tools().values() if entry["own_text"])
 
 
 @lru_cache(maxsize=1)

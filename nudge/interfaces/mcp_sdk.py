@@ -364,7 +364,6 @@ async def describe_handshake() -> dict[str, Any]:
                 "operation": operation.name,
                 "group": operation.group,
                 "listed": operation.listed,
-                "own_text": operation.as_text is not None,
                 "tool": tools[operation.tool],
             }
             for operation in OPERATIONS.values()

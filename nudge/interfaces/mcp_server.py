@@ -36,11 +36,13 @@ _log = logging.getLogger(__name__)
 @dataclass(frozen=True, slots=True)
 class McpCaller:
     """The sender of an MCP message, as its transport knows it: the protocol version that was negotiated in the
-    handshake, and the choice of tools to list."""
+    handshake, and the choice of tools to list. `wants_text`: a PROXY makes the envelope of a tool's answer, and needs
+    the text for it."""
 
     call: Call
     protocol: str | None = None
     tools: str = "default"
+    wants_text: bool = False
 
 
 _Answer = TypeVar("_Answer")
@@ -116,9 +118,10 @@ class McpServer:
 
 
 def text_renderer(operation: str, arguments: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], str | None] | None:
-    """Return the function that makes the text block of an answer from a result; None for operations whose text is the
-    JSON of the result."""
-    as_text = OPERATIONS[operation].as_text
+    """Return the function that makes the text block of an answer from a result; None where the text is the JSON of
+    the result."""
+    known = OPERATIONS.get(operation)
+    as_text = None if known is None else known.as_text
     return None if as_text is None else lambda result: as_text(arguments, result)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, get_args
 
-from nudge.core import limits
+from nudge.core import limits, strict_json
 from nudge.core.app import App
 from nudge.core.call import Call, EnvNeeded, Interface
 from nudge.core.context import NO_CONTEXT, Context
@@ -21,7 +21,8 @@ from nudge.core.errors import (
     NudgeError,
     protocol_error,
 )
-from nudge.interfaces.mcp_server import McpCaller, McpServer, run_with_env
+from nudge.interfaces.mcp import visible_result
+from nudge.interfaces.mcp_server import McpCaller, McpServer, run_with_env, text_renderer
 from nudge.interfaces.operations import OPERATIONS
 from nudge.process import wire as protocol
 
@@ -46,9 +47,11 @@ class IpcHandler:
         """Return the answer without its id. Never raises; an unexpected exception is logged, not sent."""
         try:
             caller = read_caller(call.get("caller"), call.get("once"))
-            run = partial(self._result, call["op"], call.get("params", {}))
+            op, params = call["op"], call.get("params", {})
+            run = partial(self._result, op, params)
             # A caller is asked once: what it turns out to need after that counts as unset.
-            return {"result": await (run_with_env(run, caller, dict.fromkeys) if env_asked else run(caller))}
+            result = await (run_with_env(run, caller, dict.fromkeys) if env_asked else run(caller))
+            return _with_text(op, params, result) if caller.wants_text else {"result": result}
         except EnvNeeded as needed:
             return {"need_env": needed.names}
         except HandingOver as error:
@@ -72,6 +75,17 @@ class IpcHandler:
         if not isinstance(params, dict) or not self._yield_role(params):
             raise Conflict("this server keeps its role")
         return {"yielding": True}
+
+
+def _with_text(op: str, params: Any, result: Any) -> dict[str, Any]:
+    """Return the answer with the text that the operation makes of its result, if it makes one. The result is encoded
+    here, to see whether it has invisible characters, and not again for the line."""
+    render = text_renderer(op, params)
+    if render is None:
+        return {"result": result}
+    visible, encoded = visible_result(result, strict_json.encode)
+    text = render(visible)
+    return {"result": protocol.JsonText(encoded.encode()), **({} if text is None else {"text": text})}
 
 
 def read_caller(raw: object, request_id: object) -> McpCaller:
@@ -100,7 +114,8 @@ def read_caller(raw: object, request_id: object) -> McpCaller:
         client_process=_process(raw.get("client_process")),
     )
     protocol_version = _text(raw.get("protocol"), "caller.protocol", limits.MAX_CLIENT_CHARS)
-    return McpCaller(call, protocol_version, _text(raw.get("tools"), "caller.tools", limits.KIB) or "default")
+    tools = _text(raw.get("tools"), "caller.tools", limits.KIB) or "default"
+    return McpCaller(call, protocol_version, tools, wants_text=_flag(raw.get("text"), "caller.text"))
 
 
 def _text(raw: object, field: str, most: int) -> str | None:
@@ -109,6 +124,12 @@ def _text(raw: object, field: str, most: int) -> str | None:
     if not isinstance(raw, str) or len(raw) > most:
         raise Invalid(f"must be text of at most {most} characters", field=field)
     return raw
+
+
+def _flag(raw: object, field: str) -> bool:
+    if raw is not None and not isinstance(raw, bool):
+        raise Invalid("must be true or false", field=field)
+    return raw is True
 
 
 def _process(raw: object) -> int | None:

@@ -33,7 +33,7 @@ _ids = count(1)
 class Request:
     """One call to a PRIMARY. `params` may be JSON text already; `caller` is the `caller` object of the envelope;
     `timeout` is in seconds for one PRIMARY, by default that of the operation. `result` or `error` is set once the call
-    is answered or has failed."""
+    is answered or has failed; with a result comes its `text` when the caller asked for it and the operation has one."""
 
     __slots__ = (
         "caller",
@@ -46,6 +46,7 @@ class Request:
         "params",
         "request_id",
         "result",
+        "text",
         "timeout",
     )
 
@@ -65,6 +66,7 @@ class Request:
         self.deadline = self.give_up = 0.0
         self.is_sent = False
         self.result: Any = None
+        self.text: str | None = None
         self.error: NudgeError | None = None
 
     def encode(self) -> bytes:
@@ -92,7 +94,7 @@ class Request:
             self.caller["env"] = {**self.caller.get("env", {}), **requested_env(environ, answer["need_env"])}
             return False
         elif "result" in answer:
-            self.result = answer["result"]
+            self.result, self.text = answer["result"], answer.get("text")
         else:
             raise ConnectionLost
         return True

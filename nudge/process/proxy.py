@@ -19,11 +19,11 @@ from nudge.core.visibility import VARIABLES
 from nudge.interfaces.mcp import (
     StdioClient,
     cancelled_id,
-    has_own_text,
     is_notification,
     read_session,
     read_tool_call,
     tool_answer,
+    tool_envelope,
     tool_failure,
 )
 from nudge.interfaces.stdio import Pipe, decode_line
@@ -52,12 +52,11 @@ class _ClientCall(Request):
     __slots__ = ("is_cancelled", "message", "tool")
 
     def __init__(self, line: bytes, message: Any, caller: dict[str, Any]) -> None:
-        tool = read_tool_call(message)
-        self.tool = None if tool is None or has_own_text(tool.operation) else tool
+        self.tool = read_tool_call(message)
         if self.tool is None:
             super().__init__(protocol.MCP, line, caller)
         else:
-            super().__init__(self.tool.operation, self.tool.arguments, caller)
+            super().__init__(self.tool.operation, self.tool.arguments, {**caller, "text": True})
         self.message = message
         self.is_cancelled = False
 
@@ -76,6 +75,8 @@ class _ClientCall(Request):
             return _failure(self.message, self.error) if self.wants_answer else None
         if self.is_cancelled:
             return None
+        if self.text is not None:
+            return tool_envelope(self.message, self.result, self.text)
         if self.tool is not None:
             return tool_answer(self.message, self.result)
         return self.result if isinstance(self.result, dict) else None

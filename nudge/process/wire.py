@@ -2,10 +2,12 @@
 
 A client's first line is a hello, in one write with its first call; the server answers it with its own. Then:
 
-    call    {"id", "op", "params", "once"?, "caller"?: {context, client, env, protocol, tools, door, deadline}}
-    answer  {"id", "result"} | {"id", "error"} | {"id", "need_env": [names]} | {"id", "retry": why}
+    call    {"id", "op", "params", "once"?, "caller"?: {context, client, env, protocol, tools, door, deadline, text}}
+    answer  {"id", "result", "text"?} | {"id", "error"} | {"id", "need_env": [names]} | {"id", "retry": why}
 
-`need_env` and `retry` mean that nothing was applied. On loopback TCP both sides first prove that they know the token:
+`need_env` and `retry` mean that nothing was applied. `text` is what a model reads in place of the result's JSON: it is
+in the answer when `caller.text` is true and the operation makes such a text; the result is then the one that the text
+was made from, without invisible characters. On loopback TCP both sides first prove that they know the token:
 `{"nonce"}`, `{"nonce", "proof"}`, `{"proof"}`, server first, and the token itself is never sent.
 """
 
@@ -38,6 +40,12 @@ LONG_OPERATIONS = frozenset(
 )
 """Operations that may take longer than CALL_TIMEOUT: they have the deadline of their caller, and are not retried when
 it has passed."""
+
+
+class JsonText(bytes):
+    """A value as JSON already, which is put into a line as it is."""
+
+    __slots__ = ()
 
 
 def timeout_of(op: str) -> float:

@@ -348,7 +348,11 @@ class ServerConnection(asyncio.Protocol):
 
 
 def _encode(answer: Answer) -> bytes:
+    result = answer.get("result")
     try:
+        if isinstance(result, protocol.JsonText):
+            rest = {name: value for name, value in answer.items() if name != "result"}
+            return encode(rest)[:-1] + b',"result":' + result + b"}"
         return encode(answer)
     except ValueError:
         _log.exception("an answer is not JSON")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import subprocess
 import sys
@@ -12,7 +13,9 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from pydantic_core import to_json
 
+from nudge.core import strict_json, thin_json
 from nudge.core.app import App
 from nudge.core.call import Call
 from nudge.core.errors import Conflict, Invalid, NotFound
@@ -20,6 +23,10 @@ from nudge.interfaces import mcp
 from nudge.interfaces.mcp_sdk import SdkServer, describe_handshake
 from nudge.interfaces.mcp_server import McpCaller, McpServer
 from nudge.interfaces.operations import OPERATIONS
+from nudge.interfaces.wire import IpcHandler
+from nudge.process.proxy import _ClientCall
+from nudge.process.wire import encode_value
+from nudge.process.wire_connection import _encode
 from tests import effort
 from tests.contract.ways import InProcess, connected
 from tests.harness import Machine, Stdio
@@ -47,6 +54,8 @@ class Scripted(App):
             raise RuntimeError("at /var/lib/nudge")
         if outcome == "list":
             return [1, "two", None]
+        if outcome == "hidden":
+            return {"count": 1, "memories": [{"id": 1, "title": "a\u202eb \x1b é \ufe0f|", "content": "\u200b\r\n"}]}
         return {"operation": name, "params": params, "client": call.client, "half": 0.5, "text": 'quo"te é \n'}
 
 
@@ -95,9 +104,10 @@ def without_sdk(app: App, message: Any, said: McpCaller) -> Any:
 
 
 def comparable(answer: Any) -> Any:
-    """The text of a tool's result is JSON: two encoders may spell a number in two ways."""
+    """Two encoders may spell a number of a JSON text in two ways; a text that is no JSON stays as it is."""
     for block in (answer or {}).get("result", {}).get("content", ()):
-        block["text"] = json.loads(block["text"])
+        with contextlib.suppress(json.JSONDecodeError):
+            block["text"] = json.loads(block["text"])
     return answer
 
 
@@ -265,12 +275,80 @@ def test_whatever_is_answered_here_the_sdk_answers_alike(app: App, sdk: SdkServe
     assert answer == by_sdk(sdk, message, said)
 
 
+# Through a PROXY: it sends an operation, and makes the envelope of what comes back
+
+OWN_TEXT = sorted(operation.tool for operation in OPERATIONS.values() if operation.as_text is not None)
+OUTCOMES = ("done", "refused", "missing", "conflict", "bug", "list", "hidden")
+
+
+def through_proxy(app: App, message: Any, said: McpCaller) -> Any:
+    """The answer that a PROXY gives, with all that is encoded and decoded between the two processes."""
+    client = mcp.read_client(message) or said.call.client
+    call = _ClientCall(json.dumps(message).encode(), message, {"door": "mcp", "client": client})
+    assert call.tool is not None
+    sent = strict_json.decode(call.encode())
+    answer = asyncio.run(IpcHandler(app, McpServer(app)).answer(sent, env_asked=False))
+    assert call.read_answer(thin_json.loads(_encode({"id": sent["id"], **answer})), {})
+    return json.loads(encode_value(call.answer()))
+
+
+def test_the_tools_with_a_text_of_their_own() -> None:
+    assert OWN_TEXT == ["memory_archive_list", "memory_list", "memory_recall", "memory_search"]
+
+
+@pytest.mark.parametrize("outcome", OUTCOMES)
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_proxy_answers_as_the_sdk_does(app: App, sdk: SdkServer, version: str, outcome: str) -> None:
+    """Every tool whose text the server makes, as TOON and as JSON, and two whose text is the JSON of the result."""
+    said = caller(version)
+    for name in (*OWN_TEXT, "nudge.memory_recall", "nudge_query", "nudge_stop"):
+        for more in ({}, {"format": "toon"}, {"format": "json"}):
+            message = request("tools/call", {"name": name, "arguments": {"outcome": outcome, **more}}, version)
+            if outcome == "list" and name.removeprefix("nudge.") in OWN_TEXT:
+                continue  # their results are objects
+            assert comparable(through_proxy(app, message, said)) == by_sdk(sdk, message, said), (name, more)
+
+
+@settings(max_examples=effort.times(100), deadline=None, suppress_health_check=list(HealthCheck))
+@given(name=st.sampled_from([*OWN_TEXT, "nudge_query"]), params=PARAMS, version=st.sampled_from(VERSIONS))
+def test_whatever_a_proxy_sends_as_an_operation_the_sdk_answers_alike(
+    app: App, sdk: SdkServer, name: str, params: Any, version: str
+) -> None:
+    """Parameters of any shape: those that are no plain call go to the server as they came."""
+    message = request("tools/call", {**params, "name": name} if isinstance(params, dict) else params, version)
+    if mcp.read_tool_call(message) is not None:
+        assert comparable(through_proxy(app, message, caller(version))) == by_sdk(sdk, message, caller(version))
+
+
+def test_the_result_beside_a_text_is_encoded_once(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the server, which needs the JSON to look for invisible characters; the line takes it as it is."""
+    encoded: list[Any] = []
+
+    def noting(value: Any) -> bytes:
+        encoded.append(value)
+        return to_json(value)
+
+    monkeypatch.setattr(strict_json, "_to_json", noting)
+    call = {"id": 1, "op": "nudge.memory_recall", "params": {"context": "x"}, "caller": {"text": True}}
+    answer = asyncio.run(IpcHandler(app, McpServer(app)).answer(call, env_asked=False))
+    line = json.loads(_encode({"id": 1, **answer}))
+    assert [value for value in encoded if "params" in json.dumps(value)] == [line["result"]]
+    assert line["text"].startswith("operation:nudge.memory_recall|")
+
+
+def test_a_caller_that_asks_for_no_text_gets_none(app: App) -> None:
+    """The command line prints results in its own way."""
+    call = {"id": 1, "op": "nudge.memory_recall", "params": {}, "caller": {"door": "cli"}}
+    assert asyncio.run(IpcHandler(app, McpServer(app)).answer(call, env_asked=False)).keys() == {"result"}
+
+
 # Real processes
 
 
 def test_primary_and_proxy_answer_alike(machine: Machine) -> None:
     """A handshake and calls of every outcome, through PRIMARY's own pipe and through a PROXY, in both eras."""
     ends = [connected(machine), connected(machine)]
+    ends[1].call("memory_store", title="of a\u202etool|", content="one two")
     calls: list[tuple[str, Any]] = [
         ("initialize", {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": CLIENT}),
         ("tools/list", {}),
@@ -278,6 +356,18 @@ def test_primary_and_proxy_answer_alike(machine: Machine) -> None:
         ("tools/call", {"name": "nudge_get_hint", "arguments": {"component": "no", "key": "no"}}),
         ("tools/call", {"name": "nudge_get_hint", "arguments": {"component": 7}}),
         ("tools/call", {"name": "nudge_list_components"}),
+        *(
+            ("tools/call", {"name": name, "arguments": {**asked_for, **how}})
+            for name, asked_for in (
+                ("memory_recall", {"context": "two", "touch": False}),
+                ("memory_recall", {"context": "absent", "touch": False}),
+                ("memory_search", {"query": "two"}),
+                ("memory_list", {"limit": 2}),
+                ("memory_archive_list", {}),
+                ("memory_list", {"limit": "many"}),
+            )
+            for how in ({}, {"format": "toon"}, {"format": "json"}, {"format": "xml"})
+        ),
         ("tools/call", {"name": "nope"}),
         ("tools/call", {"name": "nudge_query", "arguments": []}),
         ("prompts/list", {}),
@@ -290,6 +380,8 @@ def test_primary_and_proxy_answer_alike(machine: Machine) -> None:
             message = request(method, params, version, request_id=1)
             first, second = (asked(end, message) for end in ends)
             assert comparable(first) == comparable(second), message
+    recalled = asked(ends[1], request("tools/call", {"name": "memory_recall", "arguments": {"context": "two"}}, MODERN))
+    assert "|of a\\\\u202etool\\||" in recalled["result"]["content"][0]["text"]
 
 
 def asked(end: Stdio, message: Message) -> Message:
