@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from nudge.core.programs import LINTERS, TEST_RUNNERS
 from nudge.learning.command import SimpleCommand
-from nudge.learning.outcome import SHELL_STATE
+from nudge.learning.outcome import SHELL_STATE, Outcome
 from nudge.learning.scan import Word
 from nudge.learning.shell import parse_commands
 from nudge.security.secrets import REDACTED
@@ -31,14 +31,16 @@ _NEGATIONS = frozenset(("no", "not", "never", "without", "longer", "stop", "stop
 _NEGATION_WORDS = 3  # words before a verb in which a negation counts
 
 
-def judge(prediction: str, command: str, exit_code: int) -> bool | None:
-    """Whether the prediction came true with this command; None when it is about another command, or unclear."""
-    if REDACTED in prediction or REDACTED in command:
+def judge(prediction: str, outcome: Outcome) -> bool | None:
+    """Whether the prediction came true with this command; None when it is about another command, or unclear, or when
+    the exit code is not known."""
+    exit_code = outcome.exit_code
+    if exit_code is None or REDACTED in prediction or REDACTED in outcome.line:
         return None
     expectation = _Expectation(prediction)
     if expectation.is_unclear:
         return None
-    for simple in _conclusive(parse_commands(command), succeeded=exit_code == 0):
+    for simple in _conclusive(outcome.commands, succeeded=exit_code == 0):
         for predicted, is_quoted in _predicted(prediction, simple):
             if (is_quoted or expectation.is_stated) and _decides(predicted, simple, succeeded=exit_code == 0):
                 return expectation.is_met(exit_code)

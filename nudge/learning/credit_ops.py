@@ -16,10 +16,8 @@ from nudge.hints.model import Hint
 from nudge.history.observations import COMMAND_TYPES
 from nudge.history.store import add_event_id
 from nudge.learning.failures import has_findings
-from nudge.learning.outcome import analyse
+from nudge.learning.outcome import RecordedEvent
 from nudge.storage.database import Database
-
-Event = Mapping[str, Any]
 
 
 def command_context(app: App, event: Mapping[str, Any], call: Call) -> Context:
@@ -29,7 +27,7 @@ def command_context(app: App, event: Mapping[str, Any], call: Call) -> Context:
     An event from the spool has no environment, because that is never written to disk: a hint scoped to variables then
     gets no credit. Assuming that its conditions were met would also credit its variants for other environments.
     """
-    hints = _hints_with_command(app, event) if _credit_delta(event) else []
+    hints = _hints_with_command(app, event) if exit_code_of(event) is not None else []
     names = frozenset(name for hint in hints for name in hint.scope.env_names)
     return call.with_variables(_reported_context(event), names)
 
@@ -43,9 +41,9 @@ def _reported_context(event: Mapping[str, Any]) -> Context:
         return Context()
 
 
-async def credit_hints(app: App, database: Database, event: Mapping[str, Any], context: Context) -> None:
+async def credit_hints(app: App, database: Database, recorded: RecordedEvent, context: Context) -> None:
     """Credit every hint that is eligible in `context` and has the event's command, at most once for each session."""
-    delta = _credit_delta(event)
+    delta, event = _credit_delta(recorded), recorded.event
     for hint in _hints_with_command(app, event) if delta else ():
         if not hint.scope.check(context).eligible:
             continue
@@ -66,10 +64,10 @@ async def _refresh_basis(app: App, hint: Hint, root: str) -> None:
     await app.serialize(Call(), change)
 
 
-def _credit_delta(event: Mapping[str, Any]) -> int:
+def _credit_delta(recorded: RecordedEvent) -> int:
     """1 for a command that worked, -1 for one that failed, 0 when that is not known. A command that reports failed
     tests, findings or a timeout did not fail: it did what it is for."""
-    outcome = analyse(event, 0) if exit_code_of(event) is not None else None
+    outcome = recorded.outcome if exit_code_of(recorded.event) is not None else None
     if outcome is None or has_findings(outcome.printed):
         return 0
     return 1 if outcome.succeeded else -1
@@ -110,12 +108,12 @@ async def _credit_variant(app: App, hint: Hint, delta: int, project: str | None)
     await app.serialize(Call(), change)
 
 
-async def credit_commands(app: App, database: Database, recorded: Sequence[tuple[Event, int]]) -> None:
+async def credit_commands(app: App, database: Database, recorded: Sequence[RecordedEvent]) -> None:
     """Credit the hints with the commands of spooled events."""
     commands = {command_of(hint) for hint in app.lifetime.store.hints()}
-    for event, _ in recorded:
-        if str(event.get("content", "")).strip() in commands:
-            await credit_hints(app, database, event, command_context(app, event, Call()))
+    for one in recorded:
+        if str(one.event.get("content", "")).strip() in commands:
+            await credit_hints(app, database, one, command_context(app, one.event, Call()))
 
 
 def command_of(hint: Hint) -> str:

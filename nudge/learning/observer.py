@@ -4,10 +4,10 @@ known; what changed is stored."""
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from nudge.core.app import App
 from nudge.core.errors import NudgeError
@@ -17,15 +17,13 @@ from nudge.learning import store
 from nudge.learning.broken_tests import BrokenTest
 from nudge.learning.fact import Fact
 from nudge.learning.facts import Changes, Facts
-from nudge.learning.outcome import Outcome, analyse
+from nudge.learning.outcome import RecordedEvent
 from nudge.learning.unanswered import Unanswered
 from nudge.storage.database import Database
 from nudge.telling.ledger import Line
 from nudge.telling.use import IDENTITY
 
 _LEARNED_AT_ONCE = 4  # spooled events; a hook waits for so many at most
-
-Event = Mapping[str, Any]
 
 
 async def load_facts(app: App, database: Database) -> Facts:
@@ -49,22 +47,21 @@ class LearnResult(NamedTuple):
     """To be passed to `store_changes`."""
 
 
-async def learn(app: App, all_facts: Facts, event: Event, observation_id: int) -> LearnResult:
+async def learn(app: App, all_facts: Facts, recorded: RecordedEvent) -> LearnResult:
     """Update the facts in memory with the outcome of a command."""
     now = app.now()
 
     def observe() -> LearnResult:
-        outcome = analyse(event, observation_id)  # its line is parsed, and its failure judged, once for both
-        unanswered = None
+        outcome, event, unanswered = recorded.outcome, recorded.event, None
         if outcome is not None and event.get("type") == "command_error":
             unanswered = all_facts.unanswered(str(event["session_id"]), outcome)
-        answer, changes = _observe(all_facts, event, outcome, now, can_tell=True)
+        answer, changes = _observe(all_facts, recorded, now, can_tell=True)
         return LearnResult(_line_about(answer, now), unanswered if answer is None else None, changes)
 
     return await app.in_learning_thread(observe)
 
 
-async def learn_all(app: App, all_facts: Facts, recorded: Sequence[tuple[Event, int]]) -> list[Changes]:
+async def learn_all(app: App, all_facts: Facts, recorded: Sequence[RecordedEvent]) -> list[Changes]:
     """Update the facts in memory with events that no hook waits for, in small portions: a hook that does wait gets its
     answer between two of them."""
     now = app.now()
@@ -76,13 +73,14 @@ async def learn_all(app: App, all_facts: Facts, recorded: Sequence[tuple[Event, 
     return taught
 
 
-def _observe_all(all_facts: Facts, recorded: Iterable[tuple[Event, int]], now: float) -> list[Changes]:
-    return [_observe(all_facts, event, analyse(event, number), now, can_tell=False)[1] for event, number in recorded]
+def _observe_all(all_facts: Facts, recorded: Iterable[RecordedEvent], now: float) -> list[Changes]:
+    return [_observe(all_facts, one, now, can_tell=False)[1] for one in recorded]
 
 
 def _observe(
-    all_facts: Facts, event: Event, outcome: Outcome | None, now: float, *, can_tell: bool
+    all_facts: Facts, recorded: RecordedEvent, now: float, *, can_tell: bool
 ) -> tuple[Fact | BrokenTest | None, Changes]:
+    event, outcome = recorded.event, recorded.outcome
     if event.get("type") in FILE_CHANGES and isinstance(path := event.get("file_path"), str):
         all_facts.note_edit(str(event["session_id"]), path)
     project = event.get("project")

@@ -161,6 +161,18 @@ class Outcome:
         return self.cwd[len(self.root) + 1 :]
 
 
+class RecordedEvent:
+    """An event and the id of its observation, with the outcome of its command: learning, credit, the journal and what
+    is told share it, so that a line is parsed and a failure judged once."""
+
+    def __init__(self, event: Mapping[str, Any], observation_id: int) -> None:
+        self.event, self.id = event, observation_id
+
+    @cached_property
+    def outcome(self) -> Outcome | None:
+        return analyse(self.event, self.id)
+
+
 def analyse(event: Mapping[str, Any], observation_id: int) -> Outcome | None:
     """Return the outcome of the command in a recorded event; None without a command, or if it was interrupted."""
     metadata = event.get("metadata")

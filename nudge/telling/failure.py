@@ -10,7 +10,7 @@ from nudge.core import limits
 from nudge.core.programs import NODE_PACKAGE_MANAGERS, TARGET_RUNNERS
 from nudge.core.text import quote_command
 from nudge.learning.jobs import FORMAT, LINT, TYPES
-from nudge.learning.shell import parse_commands
+from nudge.learning.shell import parse_commands, parse_known
 from nudge.repofile import SOURCE
 from nudge.telling.hint_selection import SCANNED
 from nudge.telling.ledger import Line
@@ -36,7 +36,7 @@ def hint_answer(unanswered: Unanswered, hints: Sequence[dict[str, Any]], project
     first, as rows of `start.build`. None when it is what failed, or when it is not clear which one is meant."""
     possible = [hint for hint in hints if _is_proven(hint) and _may_run(unanswered, hint["value"] or "")]
     hint = _of_place(possible, unanswered, project)
-    if hint is None or (hint["value"] and any(runs(line, hint["value"]) for line in _lines(unanswered))):
+    if hint is None or (hint["value"] and any(runs(parse_known(line), hint["value"]) for line in _lines(unanswered))):
         return None
     name, reason = hint["name"], reason_text(hint["reason"], hint.get("origin"))
     notes = "; ".join(filter(None, (hint.get("stale"), reason)))
@@ -49,7 +49,7 @@ def manifest_answer(unanswered: Unanswered, command: str, source: str, recipe: s
     """Return the line about a command that a manifest has for the job. `source` is its file and line, `recipe` what it
     runs, and `is_plain` says whether it looks up programs as any shell does. None when it is what failed, or needs the
     program that is missing as well."""
-    if any(runs(line, command) for line in _lines(unanswered)):
+    if any(runs(parse_known(line), command) for line in _lines(unanswered)):
         return None
     if _runs_program(command, unanswered.tool) or (is_plain and _runs_program(recipe, unanswered.tool)):
         return None

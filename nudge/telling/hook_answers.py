@@ -31,6 +31,7 @@ from nudge.journal.reminder_ops import count_action
 from nudge.learning import observer
 from nudge.learning.credit_ops import credit_commands, credit_hints, exit_code_of
 from nudge.learning.facts import Changes, Facts
+from nudge.learning.outcome import RecordedEvent
 from nudge.notes.ops import lifetimes_of
 from nudge.storage.database import Database
 from nudge.telling import edits, ledger
@@ -55,21 +56,21 @@ async def answer(
 ) -> str | None:
     """Return what the hook of a recorded event prints, or None. Learns from the outcome. A known failure is answered
     from memory before anything is stored."""
-    session = str(event["session_id"])
-    line, unanswered, changes = await observer.learn(app, await load(app, database), event, observation_id)
+    session, recorded = str(event["session_id"]), RecordedEvent(event, observation_id)
+    line, unanswered, changes = await observer.learn(app, await load(app, database), recorded)
     edited = app.edits.observe(event, app.now())
     _load_edits_once(app, database)
     if unanswered is not None and not _is_late(call):
         line = await find_other_way(app, event, unanswered, context, call)
     failure = await tell(app, database, event, ledger.FAILURE, [line] if line is not None else [], call)
-    app.in_background(_settle(app, database, session, [event]))
+    app.in_background(_settle(app, database, session, [recorded]))
     if failure is not None:
-        app.in_background(_process_answered_failure(app, database, event, observation_id, context, changes))
+        app.in_background(_process_answered_failure(app, database, recorded, context, changes))
         return failure
     await observer.store_changes(database, [changes])
-    await credit_hints(app, database, event, context)
-    outcomes = await _observe_outcome(app, database, event, observation_id, can_tell=not _is_late(call))
-    await _count_action(app, event, observation_id)
+    await credit_hints(app, database, recorded, context)
+    outcomes = await _observe_outcome(app, database, recorded, can_tell=not _is_late(call))
+    await _count_action(app, recorded)
     if call.deadline is None:  # no hook reads the answer
         return None
     if event.get("type") == "session_stop":  # an agent that is told something as it stops would go on working
@@ -86,42 +87,39 @@ async def answer(
 
 
 async def _process_answered_failure(
-    app: App,
-    database: Database,
-    event: Mapping[str, Any],
-    observation_id: int,
-    context: Context,
-    changes: Changes,
+    app: App, database: Database, recorded: RecordedEvent, context: Context, changes: Changes
 ) -> None:
     """Do the work on an event that was left until its failure was answered. An attempt that it decides is told
     later."""
-    await _count_action(app, event, observation_id)
+    await _count_action(app, recorded)
     await observer.store_changes(database, [changes])
-    await credit_hints(app, database, event, context)
-    await _observe_outcome(app, database, event, observation_id, can_tell=False)
+    await credit_hints(app, database, recorded, context)
+    await _observe_outcome(app, database, recorded, can_tell=False)
 
 
-async def learn_from(app: App, database: Database, recorded: Sequence[tuple[Mapping[str, Any], int]]) -> None:
+async def learn_from(app: App, database: Database, stored: Sequence[tuple[Mapping[str, Any], int]]) -> None:
     """Learn from new events of the spool, given with the ids of their observations. No hook reads an answer: nothing is
     told, and no failure counts as told."""
-    if not recorded:
+    if not stored:
         return
+    recorded = [RecordedEvent(*one) for one in stored]
     taught = await observer.learn_all(app, await load(app, database), recorded)
     await observer.store_changes(database, taught)
     await credit_commands(app, database, recorded)
     _load_edits_once(app, database)
-    by_session: dict[str, list[tuple[Mapping[str, Any], int]]] = {}
-    for event, observation_id in recorded:
-        by_session.setdefault(str(event["session_id"]), []).append((event, observation_id))
-        app.edits.observe(event, app.now())
-        await _count_action(app, event, observation_id)
-        if event["type"] == "session_end":
-            app.activity.forget(str(event["session_id"]))
+    by_session: dict[str, list[RecordedEvent]] = {}
+    for one in recorded:
+        session = str(one.event["session_id"])
+        by_session.setdefault(session, []).append(one)
+        app.edits.observe(one.event, app.now())
+        await _count_action(app, one)
+        if one.event["type"] == "session_end":
+            app.activity.forget(session)
     for session, events in by_session.items():
-        await _settle(app, database, session, [event for event, _ in events], are_late=True)
+        await _settle(app, database, session, events, are_late=True)
     for session in await database.read(lambda connection: _sessions_with_attempts(connection, list(by_session))):
-        for event, observation_id in by_session[session]:
-            await _observe_outcome(app, database, event, observation_id, can_tell=False)
+        for one in by_session[session]:
+            await _observe_outcome(app, database, one, can_tell=False)
 
 
 def _sessions_with_attempts(connection: sqlite3.Connection, sessions: Sequence[str]) -> list[str]:
@@ -204,7 +202,7 @@ async def load_banned(app: App, database: Database) -> set[BannedLine]:
 
 
 async def _settle(
-    app: App, database: Database, session: str, events: Sequence[Mapping[str, Any]], *, are_late: bool = False
+    app: App, database: Database, session: str, events: Sequence[RecordedEvent], *, are_late: bool = False
 ) -> None:
     """Store which lines of the ledger these events of a session use."""
     app_ledger = await session_ledger(app, database, session)
@@ -267,11 +265,11 @@ async def _check_in(app: App, database: Database, event: Mapping[str, Any], call
     return await tell(app, database, event, ledger.ATTEMPT, [line], call)
 
 
-async def _count_action(app: App, event: Mapping[str, Any], observation_id: int) -> None:
+async def _count_action(app: App, recorded: RecordedEvent) -> None:
     """Count an action of the session. The caller passes stored events only, so that a repeated read of a file counts
     once; an update resets the count."""
-    if queries.is_action(event):
-        await count_action(app, str(event["session_id"]), observation_id)
+    if queries.is_action(recorded.event):
+        await count_action(app, str(recorded.event["session_id"]), recorded.id)
 
 
 async def _reminder(app: App, database: Database, session: str) -> Line | None:
@@ -286,19 +284,18 @@ async def _reminder(app: App, database: Database, session: str) -> Line | None:
     return reminder_line(attempts, count)
 
 
-async def _observe_outcome(
-    app: App, database: Database, event: Mapping[str, Any], observation_id: int, *, can_tell: bool
-) -> list[Line]:
+async def _observe_outcome(app: App, database: Database, recorded: RecordedEvent, *, can_tell: bool) -> list[Line]:
     """Compare a command's exit code with the predictions of the session's open attempts, and return a line for each
     that it decides. Each outcome of an attempt is offered once; with the setting `journal = auto`, the attempt is
     resolved. `can_tell`: a hook waits for the lines; an offer that no hook reads is repeated later."""
+    event, outcome = recorded.event, recorded.outcome
     code = _whole_exit_code(event)
-    if code is None or app.lifetime.settings.journal == _SILENT:
+    if code is None or outcome is None or app.lifetime.settings.journal == _SILENT:
         return []
-    session, command = str(event["session_id"]), str(event.get("content") or "")
+    session, command = str(event["session_id"]), outcome.line
     lines = []
     for attempt, has_changed_files in await database.read(lambda connection: _open_attempts(connection, session)):
-        came_true = judge(attempt.prediction, command, code)
+        came_true = judge(attempt.prediction, outcome)
         # Only events from the spool are compared by time: hooks report the wall clock, which may have been set since
         # the server's clock began.
         is_older = not can_tell and int(event["timestamp"]) < int(attempt.note.created_at)
@@ -307,7 +304,7 @@ async def _observe_outcome(
         is_baseline = not came_true and not has_changed_files
         if came_true is None or is_older or is_baseline:
             continue
-        observed = ObservedOutcome(CONFIRMED if came_true else FALSIFIED, observation_id, code, can_tell)
+        observed = ObservedOutcome(CONFIRMED if came_true else FALSIFIED, recorded.id, code, can_tell)
         resolves = app.lifetime.settings.journal == _AUTO
         if (resolves or not attempt.was_told(observed)) and await _store_outcome(
             app, attempt, observed, resolves=resolves

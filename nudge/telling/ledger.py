@@ -22,10 +22,11 @@ from nudge.telling.use import find_use, past_uses
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
     from typing import Any
 
     from nudge.history.event import SqlConnection
+    from nudge.learning.outcome import RecordedEvent
     from nudge.telling.use import Use, Uses
 
 
@@ -135,17 +136,17 @@ class Ledger:
         session_lines.names.update(line.name for line in new)
         return new
 
-    def settle(self, session: str, event: Mapping[str, Any], *, is_late: bool = False) -> Settled:
+    def settle(self, session: str, recorded: RecordedEvent, *, is_late: bool = False) -> Settled:
         """Return the lines that an event settles, each once. `is_late`: it comes from the spool, and may be older than
         a line."""
         open_lines = self._session(session).open
         by_use: dict[Use, list[StoredLine]] = {}
         for line in open_lines.values():
-            if (use := find_use(event, line.uses)) is not None:
+            if (use := find_use(recorded, line.uses)) is not None:
                 by_use.setdefault(use, []).append(line)
         settled = Settled()
         for lines in by_use.values():
-            before = [line for line in lines if is_late and int(event["timestamp"]) < line.timestamp]
+            before = [line for line in lines if is_late and int(recorded.event["timestamp"]) < line.timestamp]
             after = [line for line in lines if line not in before]
             settled.unused.update((line.id, BEFORE) for line in before)
             if after:

@@ -71,7 +71,7 @@ class Replay:
         self.failures += bool(outcome.printed)
         session = self._sessions.get(name) or self._begin(project, name, outcome, now)
         for _, known in session.met.values():
-            if runs(outcome.line, known.answer.removesuffix(CUT_OFF)) and has_worked(event):
+            if has_worked(outcome) and runs(outcome.commands, known.answer.removesuffix(CUT_OFF)):
                 known.worked, known.instead = True, None
         answer, changes = self._facts.observe(project, name, outcome, now, now)
         if isinstance(answer, Fact) and answer.answer:

@@ -10,19 +10,18 @@ from __future__ import annotations
 
 import json
 import posixpath
-from functools import lru_cache
 
 from nudge.core import limits
 from nudge.history.event import placeholders
 from nudge.history.observations import COMMAND_TYPES
 from nudge.learning.broken_tests import find_failed
 from nudge.learning.jobs import is_looking
-from nudge.learning.outcome import analyse
-from nudge.learning.shell import parse_commands
+from nudge.learning.outcome import Outcome, RecordedEvent
+from nudge.learning.shell import parse_known
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     from nudge.history.event import SqlConnection
@@ -34,15 +33,17 @@ if TYPE_CHECKING:
 COMMAND, IDENTITY, FILE = "command", "id", "file"
 
 
-def find_use(event: Mapping[str, Any], uses: Uses) -> Use | None:
+def find_use(recorded: RecordedEvent, uses: Uses) -> Use | None:
     """The first of these uses that an event shows."""
-    return next((use for use in uses if _shows(event, *use)), None)
+    return next((use for use in uses if _shows(recorded, *use)), None)
 
 
-def _shows(event: Mapping[str, Any], kind: str, text: str) -> bool:
+def _shows(recorded: RecordedEvent, kind: str, text: str) -> bool:
+    event = recorded.event
     content, is_command = str(event.get("content") or ""), event.get("type") in COMMAND_TYPES
     if kind == COMMAND:
-        return is_command and runs(content, text) and has_worked(event)
+        outcome = recorded.outcome if is_command else None
+        return outcome is not None and has_worked(outcome) and runs(outcome.commands, text)
     if kind == IDENTITY:
         by_cli = is_command and content.startswith("nudge ") and bool(_names(text) & set(content.split()))
         return by_cli or (event.get("type") == "mcp_call" and bool(_names(text) & _fetched(event)))
@@ -55,12 +56,12 @@ def _is_path(path: str, text: str) -> bool:
     return path == text or (bool(relative) and not relative.startswith("/") and path.endswith(f"/{relative}"))
 
 
-def runs(line: str, told: str) -> bool:
+def runs(line: Iterable[SimpleCommand], told: str) -> bool:
     """Whether a command line runs a command that was told, alone or with more arguments, also by way of another
     program (`timeout 60 make test`). One that only shows its words (`echo make test`) does not; nor does one beside
     `||`, since the exit code does not say that it worked."""
-    wanted = _parse(told)
-    commands = [command for command in _parse(line) if command.words]
+    wanted = parse_known(told)
+    commands = [command for command in line if command.words]
     for start in range(len(commands) - len(wanted) + 1 if wanted else 0):
         *whole, last = commands[start : start + len(wanted)]
         if "||" in (commands[start].preceded_by, last.followed_by):
@@ -68,11 +69,6 @@ def runs(line: str, told: str) -> bool:
         if all(map(_is_same, whole, wanted)) and _begins(last, wanted[-1]):
             return True
     return False
-
-
-@lru_cache(maxsize=64)
-def _parse(line: str) -> tuple[SimpleCommand, ...]:
-    return tuple(parse_commands(line))
 
 
 def _is_same(command: SimpleCommand, wanted: SimpleCommand) -> bool:
@@ -87,13 +83,10 @@ def _begins(command: SimpleCommand, wanted: SimpleCommand) -> bool:
     return any(at == 0 or not is_looking(command) for at in places)
 
 
-def has_worked(event: Mapping[str, Any]) -> bool:
+def has_worked(outcome: Outcome) -> bool:
     """Whether a command worked; a test runner works also when tests fail. A success only because of a pipe does not
     count."""
-    outcome = analyse(event, 0)
-    if outcome is None:
-        return False
-    return bool(find_failed(outcome.printed)) if outcome.printed else event.get("type") != "command_error"
+    return not outcome.printed or bool(find_failed(outcome.printed))
 
 
 def _names(identity: str) -> set[str]:
@@ -130,7 +123,7 @@ def past_uses(connection: SqlConnection, session: str, uses: Uses) -> Iterator[i
     )
     for timestamp, obs_type, content, path, metadata in rows:
         event = {"type": obs_type, "content": content, "file_path": path, "metadata": json.loads(metadata)}
-        if find_use(event, uses) is not None:
+        if find_use(RecordedEvent(event, 0), uses) is not None:
             yield timestamp
 
 
@@ -138,7 +131,7 @@ def _possible(use: Use) -> tuple[str, Sequence[str]]:
     """A condition on observations that those fulfill that show a use, and its values."""
     kind, text = use
     if kind == COMMAND:
-        first = next((command.program for command in _parse(text) if command.words), text)
+        first = next((command.program for command in parse_known(text) if command.words), text)
         return f"obs_type IN ({placeholders(COMMAND_TYPES)}) AND instr(content, ?)", (*COMMAND_TYPES, first)
     if kind == IDENTITY:
         name = min(_names(text), key=len).rpartition("/")[2]

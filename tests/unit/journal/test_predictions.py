@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nudge.journal.predictions import judge
+from nudge.learning.outcome import Outcome
 
 TOKEN = "[REDACTED:github-token]"
 
@@ -68,4 +69,4 @@ def test_a_prediction_is_judged_by_the_command_it_names(
     prediction: str, command: str, code: int, expected: bool | None
 ) -> None:
     """Confirmed, falsified, or nothing where it is not clear that the command, its exit code and the words agree."""
-    assert judge(prediction, command, code) is expected
+    assert judge(prediction, Outcome(command, exit_code=code)) is expected

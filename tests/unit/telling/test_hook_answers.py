@@ -14,10 +14,13 @@ from nudge.core.call import Call
 from nudge.core.clock import boot_seconds
 from nudge.hints.lifetime import open_in_memory
 from nudge.interfaces.operations import OPERATIONS
-from nudge.learning import store
+from nudge.learning import outcome, store
+from nudge.learning.command import SimpleCommand
+from nudge.learning.shell import parse_commands
 from nudge.settings.config import Settings
 from nudge.storage.database import Database
-from nudge.telling import hook_answers
+from nudge.telling import hook_answers, ledger
+from nudge.telling.use import COMMAND
 from tests.unit.history.stored import event
 
 PROJECT = "github.com/acme/api"
@@ -94,3 +97,30 @@ def test_what_an_answered_failure_teaches_is_stored_after_the_answer(app: App) -
         assert answers == [("pytest", ".venv/bin/pytest"), ("pytest", "tools/pytest")]
 
     asyncio.run(run())
+
+
+def test_a_command_is_parsed_once_for_all_that_look_at_it(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Learning, credit, the journal and the ledger share the outcome of an event, with a hint, an attempt and a line
+    that are about its command."""
+    command = "pytest -q tests/a.py"
+    parsed: list[str] = []
+
+    def parse(line: str) -> list[SimpleCommand]:
+        parsed.append(line)
+        return parse_commands(line)
+
+    async def run() -> int:
+        await _teach(app)
+        await app.execute("nudge.set_hint", {"component": "api", "key": "t", "value": command}, Call(interface="cli"))
+        attempt = {"goal": "Green", "prediction": f"`{command}` passes", "session_id": "s2"}
+        await app.execute("nudge.start_ghap", attempt, Call(interface="cli"))
+        line = ledger.StoredLine(1, 0, ledger.START, "hint api/t", ((COMMAND, command),), is_open=True)
+        app.ledger.add_session("s2", [line], is_shadow=False)
+        monkeypatch.setattr(outcome, "parse_commands", parse)
+        assert "looks confirmed" in await _record(app, "command", command, "s2", {"exit_code": 0})
+        await asyncio.gather(*app._background)
+        (hint,) = app.lifetime.store.hints()
+        return hint.use_count
+
+    assert asyncio.run(run()) == 1
+    assert parsed == [command]

@@ -9,6 +9,8 @@ import pytest
 
 from nudge.history import store
 from nudge.history.purge import Conditions, purge_observations
+from nudge.learning.outcome import RecordedEvent
+from nudge.learning.shell import parse_commands
 from nudge.storage import migrations
 from nudge.storage.sqlite import match_texts
 from nudge.telling import ledger, report
@@ -64,11 +66,11 @@ def connection() -> sqlite3.Connection:
 )
 def test_what_shows_that_a_line_was_used(event: dict[str, Any], is_use: bool) -> None:
     """Its command run, its id fetched, its file opened; once. A command that failed was no help, unless tests did."""
-    assert (find_use(event, LINE.uses) is not None) == is_use
+    assert (find_use(RecordedEvent(event, 1), LINE.uses) is not None) == is_use
     known = Ledger()
     known.add_lines("s1", [StoredLine(7, int(NOW), ledger.START, LINE.name, LINE.uses, is_open=True)])
-    assert known.settle("s1", event) == Settled([7] if is_use else [])
-    assert not known.settle("s1", event)
+    assert known.settle("s1", RecordedEvent(event, 1)) == Settled([7] if is_use else [])
+    assert not known.settle("s1", RecordedEvent(event, 1))
 
 
 @pytest.mark.parametrize(
@@ -92,7 +94,7 @@ def test_what_shows_that_a_line_was_used(event: dict[str, Any], is_use: bool) ->
 def test_what_runs_a_command_that_was_told(line: str, told: str, is_run: bool) -> None:
     """The command itself, with its variables, alone or through another program; not its words in another command, and
     not where the line works whether it does or not."""
-    assert runs(line, told) is is_run
+    assert runs(parse_commands(line), told) is is_run
 
 
 def _stored(number: int, moment: str, timestamp: float = NOW, uses: Uses = LINE.uses) -> StoredLine:
@@ -106,11 +108,11 @@ def test_one_act_is_one_use() -> None:
     known.add_lines("s1", [_stored(1, ledger.START), _stored(2, ledger.START), _stored(3, ledger.PROMPT, NOW + 1)])
     known.add_lines("s1", [_stored(4, ledger.PROMPT, NOW + 1)])
     event = {"type": "command", "content": "uv run pytest", "timestamp": NOW + 2}
-    assert known.settle("s1", event) == Settled([3], dict.fromkeys((1, 2, 4), ledger.REPEATED))
-    assert not known.settle("s1", event)
+    assert known.settle("s1", RecordedEvent(event, 1)) == Settled([3], dict.fromkeys((1, 2, 4), ledger.REPEATED))
+    assert not known.settle("s1", RecordedEvent(event, 1))
     known.add_lines("s2", [_stored(5, ledger.START), _stored(6, ledger.START, uses=((COMMAND, "ruff check"),))])
     both = {"type": "command", "content": "ruff check && uv run pytest", "timestamp": NOW}
-    assert known.settle("s2", both) == Settled([5, 6])
+    assert known.settle("s2", RecordedEvent(both, 1)) == Settled([5, 6])
 
 
 def test_an_event_that_comes_late_may_be_older_than_the_line() -> None:
@@ -118,9 +120,11 @@ def test_an_event_that_comes_late_may_be_older_than_the_line() -> None:
     known = Ledger()
     known.add_lines("s1", [_stored(1, ledger.START, NOW), _stored(2, ledger.START, NOW)])
     event = {"type": "command", "content": "uv run pytest", "timestamp": NOW - 5}
-    assert known.settle("s1", event, is_late=True) == Settled([], {1: ledger.BEFORE, 2: ledger.BEFORE})
+    assert known.settle("s1", RecordedEvent(event, 1), is_late=True) == Settled(
+        [], {1: ledger.BEFORE, 2: ledger.BEFORE}
+    )
     known.add_lines("s1", [_stored(3, ledger.START, NOW)])
-    assert known.settle("s1", {**event, "timestamp": NOW + 5}, is_late=True) == Settled([3])
+    assert known.settle("s1", RecordedEvent({**event, "timestamp": NOW + 5}, 2), is_late=True) == Settled([3])
 
 
 @pytest.mark.parametrize(
