@@ -18,7 +18,7 @@ _MOST = 3
 async def hints_that_mean(app: App, text: str, context: Context, visible: Visibility, **filters: Any) -> list[Any]:
     """Return the few hints that apply in a context, pass the filters and mean nearly the same as a text, the closest
     first; none without a model."""
-    if not app.meaning.is_on or await app.meaning.model() is None:
+    if not await app.meaning.has_model():
         return []
     store = app.lifetime.store
     steps = store.query(app.now(), context=context, limit=limits.MAX_QUERY_LIMIT, visible=visible, **filters)

@@ -90,6 +90,13 @@ class Meaning:
                 self._app.on_write.add(self._note_write)
         return self._model
 
+    async def has_model(self) -> bool:
+        """Whether there is a model to use, as far as the database can be read."""
+        try:
+            return self.is_on and await self.model() is not None
+        except NudgeError:
+            return False
+
     def forget(self) -> None:
         """Look again for the model: it was changed, or its database replaced."""
         self._is_known, self._loaded, self._failed_at, self.problem = False, None, None, None
@@ -194,7 +201,7 @@ class Meaning:
 
     async def start(self) -> None:
         """Go on where the last server stopped. Without notes that wait nothing is loaded."""
-        if self.is_on and await self.model() is not None:
+        if await self.has_model():
             self.wake()
 
     async def embedded(self) -> None:
