@@ -14,6 +14,7 @@ from nudge.notes.fields import ATTEMPT, FIELDS, LONG, MID, SHORT, STORED, Draft,
 from nudge.security.secrets import find_secret
 
 _ID = re.compile(r"m?([1-9][0-9]{0,17})")
+_SHOWN = tuple(one.name for one in STORED if one.form is not Form.OBJECT)
 _LISTED_METADATA = ("domain", "outcome", "confidence_tier")  # of an attempt
 
 
@@ -74,7 +75,7 @@ class Note:
             "score": None if score is None else round(score, 3),
             "damaged": self.damage,
         }
-        shown = {one.name: getattr(draft, one.name) for one in STORED if one.form is not Form.OBJECT}
+        shown = {name: getattr(draft, name) for name in _SHOWN}
         return {
             "id": self.id,
             **shown,

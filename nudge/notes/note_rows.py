@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from nudge.core import limits
@@ -62,7 +63,7 @@ def all_fields(note: Note) -> dict[str, Any]:
 
 
 def _parse(values: Values) -> Note:
-    draft = Draft(**{one.name: _read(values, one) for one in STORED})
+    draft = Draft(**{name: read(values) for name, read in _READERS.items()})
     return Note(
         values["id"],
         _text(values, "uid", limits.MAX_TITLE_BYTES),
@@ -85,7 +86,7 @@ def _damaged(values: Values, damage: str) -> Note:
             return default
 
     unreadable = object()
-    fields = {one.name: readable(_read, _IF_DAMAGED.get(one.name, unreadable), one) for one in STORED}
+    fields = {name: readable(read, _IF_DAMAGED.get(name, unreadable)) for name, read in _READERS.items()}
     fields = {name: value for name, value in fields.items() if value is not unreadable}
     title = f"(damaged: {damage}) {fields.get('title', '')}".rstrip()
     draft = Draft(**{"content": "", **fields, "title": title})
@@ -103,22 +104,6 @@ def _damaged(values: Values, damage: str) -> Note:
 
 
 # Values. The limits are those of `note`, in characters: what was stored was measured in bytes.
-
-
-def _read(values: Values, one: Field) -> Any:
-    match one.form:
-        case Form.CHOICE if one.name != "source":  # other versions may have other sources
-            return check_choice(values[one.name], one.accepted, one.name)
-        case Form.WHOLE:
-            return _whole(values, one.name)
-        case Form.FRACTION:
-            return _number(values, one.name)
-        case Form.TAGS:
-            return _tags(values)
-        case Form.OBJECT:
-            return _object(values, one.name)
-        case _:
-            return _text(values, one.name, one.most or limits.MAX_TITLE_BYTES)
 
 
 def _text(values: Values, name: str, most: int) -> str:
@@ -148,6 +133,10 @@ def _optional_number(values: Values, name: str) -> float | None:
     return None if values[name] is None else _number(values, name)
 
 
+def _choice(values: Values, name: str, accepted: tuple[str, ...]) -> str:
+    return check_choice(values[name], accepted, name)
+
+
 def _tags(values: Values) -> tuple[str, ...]:
     tags = parse_json(values, "tags")
     if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
@@ -167,3 +156,24 @@ def parse_json(values: Values, name: str) -> Any:
         return json.loads(values[name])
     except (TypeError, ValueError, RecursionError):
         raise Invalid("must be JSON", field=name) from None
+
+
+def _reader(one: Field) -> Callable[[Values], Any]:
+    """Return the function that reads a field from the values of a row."""
+    match one.form:
+        case Form.CHOICE if one.name != "source":  # other versions may have other sources
+            return partial(_choice, name=one.name, accepted=one.accepted)
+        case Form.WHOLE:
+            return partial(_whole, name=one.name)
+        case Form.FRACTION:
+            return partial(_number, name=one.name)
+        case Form.TAGS:
+            return _tags
+        case Form.OBJECT:
+            return partial(_object, name=one.name)
+        case _:
+            return partial(_text, name=one.name, most=one.most or limits.MAX_TITLE_BYTES)
+
+
+# Chosen once: an answer reads a dozen fields of each of its notes.
+_READERS = {one.name: _reader(one) for one in STORED}

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 MAX_WORDS = 64
 _MATCHING = "FROM notes_fts WHERE notes_fts MATCH ?"
-# With a plus: FTS5 itself sorts all matches, SQLite keeps only the best; of 1,400 matches in three quarters of the time.
+# With a plus SQLite keeps only the best, where FTS5 itself would sort all: of 1,400 matches in 1.3 ms instead of 1.7.
 _IN_ORDER = "ORDER BY +rank"
 _INDEXES = ("notes_fts", "passages")
 _EXACT_NOTES = 20_000

@@ -43,16 +43,18 @@ def dump_toon(response: Mapping[str, Any], fields: Sequence[str] = COMPACT_TOON_
 
 
 def _toon_value(value: Any) -> str:
+    if isinstance(value, str):
+        return _toon_escape(value)
     if value is None:
         return ""
     if isinstance(value, bool):
         return "1" if value else "0"
+    if isinstance(value, int | float):
+        return str(value)
     if isinstance(value, Mapping):
         return "[object]"
-    if isinstance(value, str):
-        return _toon_escape(value)
     if isinstance(value, Iterable):
-        return _toon_escape(",".join(str(item) for item in value))
+        return _toon_escape(",".join(map(str, value)))
     return str(value)
 
 
