@@ -390,9 +390,9 @@ filter_options = options(
 )
 
 
-def field_options(*, with_defaults: bool = True) -> Callable[[F], F]:
-    """Return the options for the fields of a note. An update has no defaults: what is not given stays."""
-    return options(*(_field_option(one, with_default=with_defaults) for one in FIELDS if one.help))
+def field_options(table: Sequence[Field] = FIELDS, *, is_new: bool = True) -> Callable[[F], F]:
+    """Return the options for the fields of a note or an attempt. An update has no defaults: what is not given stays."""
+    return options(*(_field_option(one, is_new) for one in table if one.help and (is_new or one.is_changeable)))
 
 
 _FIELD_TYPES = {
@@ -406,16 +406,17 @@ _FIELD_TYPES = {
 }
 
 
-def _field_option(one: Field, *, with_default: bool) -> Callable[[F], F]:
+def _field_option(one: Field, is_new: bool) -> Callable[[F], F]:
     name = f"--{one.name.replace('_', '-')}"
-    help = f"{one.help} (default: {one.default})." if with_default and one.default else f"{one.help}."
+    help = f"{one.help} (default: {one.default})." if is_new and one.default else f"{one.help}."
     match one.form:
         case Form.TEXT:
-            return option(name, metavar=one.metavar, help=help)
+            names = (*(one.options or (name,)), one.name)
+            return option(*names, metavar=one.metavar, required=is_new and one.is_required, help=help)
         case Form.REPO:
             return namespace_option(help)
         case Form.CHOICE:
-            return option(name, type=click.Choice(one.offered), help=help)
+            return option(name, type=click.Choice(one.offered or one.accepted), metavar=one.metavar or None, help=help)
         case Form.TAGS | Form.PATHS:
             return list_option(name, type=_FIELD_TYPES[one.form], metavar=one.metavar, help=help)
         case _:

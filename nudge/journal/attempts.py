@@ -70,14 +70,8 @@ class Plan:
     confidence: float | None = None
 
     def to_metadata(self) -> dict[str, Any]:
-        return without_none(
-            domain=self.domain,
-            strategy=self.strategy,
-            hypothesis=self.hypothesis,
-            action=self.action,
-            prediction=self.prediction,
-            confidence=self.confidence,
-        )
+        """All but the goal, which is the title."""
+        return without_none(**{one.name: getattr(self, one.name) for one in FIELDS if one.name != "goal"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,6 @@ from nudge.cli.app import verb, verb_group
 from nudge.cli.output import EXIT_OK, Console, Styler
 from nudge.cli.params import (
     NOTE_ID,
-    NUMBER,
     UTC_TIME,
     option,
     project_options,
@@ -26,7 +25,7 @@ from nudge.cli.verbs import NOTES
 from nudge.core import limits
 from nudge.core.errors import NotFound
 from nudge.core.text import escape
-from nudge.journal.fields import DOMAINS, OUTCOMES, STRATEGIES
+from nudge.journal.fields import DOMAINS, FIELDS, OUTCOMES
 
 _STYLES = {"open": "yellow", "orphan": "cyan", "confirmed": "green", "falsified": "red", "abandoned": "dim"}
 _COUNTS = (*OUTCOMES, "open")
@@ -48,13 +47,6 @@ _since_option = option(
     metavar="WHEN",
     help="Only attempts started since WHEN: a date, an ISO time, or 7d (seven days ago).",
 )
-_strategy_option = option(
-    "--strategy",
-    type=click.Choice(STRATEGIES),
-    metavar="NAME",
-    help="How you proceed, such as read-the-error or root-cause-analysis.",
-)
-_confidence_option = option("--confidence", type=NUMBER, metavar="X", help="How sure you are, 0.0 to 1.0.")
 _session_option = option(
     "--session", metavar="ID", help="The session of the agent (default: the one that runs the command)."
 )
@@ -146,19 +138,7 @@ def _observed_command(invocation: Invocation, metadata: Mapping[str, Any]) -> st
     operations=("nudge.start_ghap",),
 )
 @click.argument("goal", metavar="GOAL", help="What you want to achieve.")
-@option(
-    "--predict",
-    "--prediction",
-    "prediction",
-    metavar="TEXT",
-    required=True,
-    help="What you will see if you are right, such as a command that passes.",
-)
-@option("--hypothesis", metavar="TEXT", help="What you believe.")
-@option("--action", metavar="TEXT", help="What you do to test it.")
-@option("--domain", type=click.Choice(DOMAINS), help="Kind of work (default: other).")
-@_strategy_option
-@_confidence_option
+@params.field_options(FIELDS)
 @_session_option
 @_parallel_option
 def start(invocation: Invocation, goal: str, parallel: bool, session: str | None, **fields: Any) -> int:
@@ -182,11 +162,7 @@ def start(invocation: Invocation, goal: str, parallel: bool, session: str | None
 )
 @_id_argument(completion.open_attempts)
 @option("--note", metavar="TEXT", help="What you found out.")
-@option("--hypothesis", metavar="TEXT", help="What you believe now.")
-@option("--action", metavar="TEXT", help="What you do to test it now.")
-@option("--prediction", metavar="TEXT", help="What you expect to see now.")
-@_strategy_option
-@_confidence_option
+@params.field_options(FIELDS, is_new=False)
 def update(invocation: Invocation, attempt_id: int, **fields: Any) -> int:
     """Earlier values are kept as iterations, which `nudge journal show` prints."""
     result = invocation.call("nudge.update_ghap", {"id": attempt_id, **params.drop_none(**fields)})

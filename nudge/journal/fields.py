@@ -1,5 +1,5 @@
 """The fields of an attempt that an agent writes, in one table: what each may hold, and how schemas offer it. Checks,
-models and the choices of options are made from it.
+models, schemas and options are made from it.
 
 A new field is a row in `FIELDS` and an attribute of `nudge.journal.attempts.Plan`.
 """
@@ -23,23 +23,36 @@ _TEXT = limits.MAX_ATTEMPT_TEXT_BYTES
 
 FIELDS = (
     Field("goal", Form.TEXT, limits.MAX_TITLE_BYTES, is_required=True, is_changeable=False),  # the title of the note
-    Field("hypothesis", Form.TEXT, _TEXT),
-    Field("action", Form.TEXT, _TEXT),
+    Field("hypothesis", Form.TEXT, _TEXT, help="What you believe", metavar="TEXT"),
+    Field("action", Form.TEXT, _TEXT, help="What you do to test it", metavar="TEXT"),
     Field(
         "prediction",
         Form.TEXT,
         _TEXT,
         is_required=True,
         about="observable: a command and how it ends",
+        help="What you will see if you are right, such as a command that passes",
+        metavar="TEXT",
+        options=("--predict", "--prediction"),
     ),
-    Field("domain", Form.CHOICE, accepted=DOMAINS, offered=DOMAINS, is_changeable=False),
+    Field(
+        "domain",
+        Form.CHOICE,
+        accepted=DOMAINS,
+        offered=DOMAINS,
+        is_changeable=False,
+        help="Kind of work",
+        default=DOMAINS[-1],
+    ),
     Field(
         "strategy",
         Form.CHOICE,
         accepted=STRATEGIES,
         about_change=f"{', '.join(STRATEGIES[:-1])} or {STRATEGIES[-1]}",
+        help="How you proceed, such as read-the-error or root-cause-analysis",
+        metavar="NAME",
     ),
-    Field("confidence", Form.FRACTION, about="0 to 1"),
+    Field("confidence", Form.FRACTION, about="0 to 1", help="How sure you are, 0.0 to 1.0", metavar="X"),
 )
 BY_NAME = {one.name: one for one in FIELDS}
 OPTIONAL_TEXTS = tuple(one.name for one in FIELDS if one.form is Form.TEXT and not one.is_required)

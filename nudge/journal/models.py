@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from operator import getitem
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
@@ -10,11 +11,16 @@ from pydantic_core import PydanticCustomError
 from nudge.core import limits
 from nudge.core.call import InContext, Project, Result
 from nudge.core.text import is_all_visible
-from nudge.journal.fields import FIELDS, ROOT_CAUSES
+from nudge.journal.fields import DOMAINS, FIELDS, OPEN_STATUS, OUTCOMES, ROOT_CAUSES
 from nudge.notes.models import NoteId, with_fields
 
-Domain = Literal["debugging", "refactoring", "feature", "optimization", "testing", "documentation", "other"]
-Outcome = Literal["confirmed", "falsified", "abandoned"]
+if TYPE_CHECKING:
+    Domain = str
+    Outcome = str
+    Status = str
+else:  # the choices of the table
+    Domain, Outcome = getitem(Literal, DOMAINS), getitem(Literal, OUTCOMES)
+    Status = getitem(Literal, (OPEN_STATUS, *OUTCOMES))
 # A string is accepted too: the takeaway of a lesson, the description of a cause.
 Parts = Annotated[Any, WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "object"}]})]
 _CAUSE_PARTS = {"category": {"type": "string", "enum": list(ROOT_CAUSES)}, "description": {"type": "string"}}
@@ -75,7 +81,7 @@ class GetOrphaned(InSession):
 class ListAttempts(InContext):
     limit: Annotated[int, Field(ge=1, le=limits.MAX_ATTEMPTS_LISTED)] = limits.DEFAULT_ATTEMPTS_LISTED
     domain: Domain | None = None
-    outcome: Literal["open", "confirmed", "falsified", "abandoned"] | None = None
+    outcome: Status | None = None
     since: Annotated[str | None, Field(description="RFC 3339: started since then")] = None
     project: Project = None
     session_id: Annotated[SessionId | None, Field(description="only this session's")] = None

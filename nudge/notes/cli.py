@@ -342,7 +342,7 @@ def get(invocation: Invocation, note_id: int, namespace: str | None) -> int:
 @id_argument
 @option("-T", "--title", metavar="TITLE", help="New title.")
 @option("-c", "--content", metavar="TEXT", help="New text; - reads it from stdin.")
-@field_options(with_defaults=False)
+@field_options(is_new=False)
 def update(invocation: Invocation, note_id: int, content: str | None, **fields: Any) -> int:
     """Only the fields that are given change. Prints the whole note."""
     text = None if content is None else read_text(content)

@@ -79,6 +79,8 @@ class Field:
     metavar: str = ""
     default: str = ""
     """As the help says it."""
+    options: tuple[str, ...] = ()
+    """The names of its option, where it has others than its own."""
 
     def check(self, value: object, *, now: float = 0.0, top: str | None = None) -> Any:
         """Return the value as `Draft` has it, or raise Invalid. A time must be after `now`; absolute paths must be
