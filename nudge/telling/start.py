@@ -95,39 +95,28 @@ def build(
     `notes` returns the notes to tell where work on some files is open. `instructions` is what the client itself reads:
     a command or a note that stands in it is not told. Without a connection it has only the hints."""
     place, own_file = place or Place(), OwnFile(instructions)
-    own_section = _DigestSection("This session so far", ())
-    history: list[_DigestSection] = []
-    note_lines: list[DigestLine] = []
     if connection is not None:
         with suppress(Invalid):  # several projects have this name: there are no rows under it
             project = projects.find(connection, project, visible)
     choose = _LineSelection(connection, project, session_id)
     known_section = _known_section(connection, choose, project, hints, place, now, own_file)
+    own_section, history = _DigestSection("This session so far", ()), list[_DigestSection]()
+    note_lines: list[DigestLine] = []
     if connection is not None:
         hidden = projects.find_hidden(connection, visible)
         if project is not None:
             told_tests = frozenset[str]().union(*(line.tests for line in known_section.lines))
             rows = latest_sessions(connection, project, now, excluded=session_id, hidden=hidden)
-            left_open = _choose_unfinished(rows, place, told_tests, now)
-            history = _session_sections(rows, left_open, place, now)
-            open_files = [path for row in left_open if row.is_on_branch(place) for path in row.open_files]
-            if session_id is not None and source in CONTINUED and (own := own_session(connection, session_id, hidden)):
-                own_section.lines += own_lines(own, now)
-                open_files += map(own.relative, own.files)
-            note_lines = [
-                note_line(note, now) for note in notes(open_files) if not own_file.has_sentence(note["title"])
-            ]
+            continued = session_id if source in CONTINUED else None
+            own = own_session(connection, continued, hidden) if continued is not None else None
+            own_section.lines += own_lines(own, now) if own else ()
+            history, open_files = _earlier_sessions(rows, own, place, told_tests, now)
+            told = (note for note in notes(open_files) if not own_file.has_sentence(note["title"]))
+            note_lines += (note_line(note, now) for note in told)
         if visible.cross_project and not (project and visible.is_private(project)):
             history.append(_foreign_section(connection, project, visible, hidden, now))
-    digest = _compose(
-        [
-            *_attempt_sections(choose, attempts, now),
-            own_section,
-            known_section,
-            _DigestSection("Notes", choose.best(note_lines, limits.INJECTED_NOTES)),
-            *history,
-        ]
-    )
+    notes_section = _DigestSection("Notes", choose.best(note_lines, limits.INJECTED_NOTES))
+    digest = _compose([*_attempt_sections(choose, attempts, now), own_section, known_section, notes_section, *history])
     digest.project = project
     return digest
 
@@ -215,6 +204,16 @@ def _attempt_sections(choose: _LineSelection, attempts: Sequence[dict[str, Any]]
 
 
 # Sessions
+
+
+def _earlier_sessions(
+    rows: Sequence[SessionRow], own: SessionRow | None, place: Place, told_tests: frozenset[str], now: float
+) -> tuple[list[_DigestSection], list[str]]:
+    """The sections about other sessions, and the files on which work is open, theirs and this session's."""
+    left_open = _choose_unfinished(rows, place, told_tests, now)
+    open_files = [path for row in left_open if row.is_on_branch(place) for path in row.open_files]
+    open_files += map(own.relative, own.files) if own else ()
+    return _session_sections(rows, left_open, place, now), open_files
 
 
 def _session_sections(
