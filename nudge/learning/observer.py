@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 from nudge.core.app import App
 from nudge.core.errors import NudgeError
-from nudge.core.loop_turns import with_loop_turns
 from nudge.history.observations import FILE_CHANGES
 from nudge.learning import store
 from nudge.learning.broken_tests import BrokenTest
@@ -68,8 +67,7 @@ async def learn_all(app: App, all_facts: Facts, recorded: Sequence[RecordedEvent
     taught: list[Changes] = []
     for start in range(0, len(recorded), _LEARNED_AT_ONCE):
         portion = recorded[start : start + _LEARNED_AT_ONCE]
-        turns = with_loop_turns(portion)
-        taught += await app.in_learning_thread(partial(_observe_all, all_facts, turns, now))
+        taught += await app.in_learning_thread(partial(_observe_all, all_facts, portion, now))
     return taught
 
 
