@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from nudge.process import endpoint
 from tests.harness import Machine, eventually
 
 LAUNCHER = str(Path(__file__).with_name("launcher.py"))
@@ -48,7 +49,13 @@ class Member(Machine):
                 start_new_session=True,
             )
         self.processes.append(self._server)
-        self.ready()
+        eventually(self._is_ready, "the server is ready, or died")
+
+    def _is_ready(self) -> bool:
+        """Whether this life of the server answers, not one before it; or it is over."""
+        current = self.endpoint()
+        is_current = current is not None and current.pid == self._server.pid
+        return not self.is_running or bool(is_current and current and current.state == endpoint.READY)
 
     def stop(self, number: int = signal.SIGTERM) -> None:
         if self._server is not None:
