@@ -14,7 +14,7 @@ from tests.team.together import team
 
 _SEED = 26
 _LAST_CALL = 4  # a step is called about so often in a round
-_UNREACHED = 3.0  # seconds after which the step was not reached in this life; then the process is killed at rest
+_UNREACHED = 1.5  # seconds after which the step was not reached in this life; then the process is killed at rest
 
 
 class _Victim:
