@@ -31,7 +31,9 @@ class _Victim:
         self.member.start(TEAM_TEST_DIES=f"{step}:{moment}:{count}")
         if self._acknowledges(lambda: self.member.note(f"Note {number}", f"words {number}")):
             self.notes.append(f"Note {number}")
-        if self._acknowledges(lambda: self.member.hint(f"hint-{number}", f"make {number}")):
+        if self._acknowledges(
+            lambda: self.member.hint(f"hint-{number}", f"make {number}", component=f"alice{number // 100}")
+        ):
             self.hints.append(f"hint-{number}")
         until = time.monotonic() + _UNREACHED
         while self.member.is_running and time.monotonic() < until:
@@ -58,7 +60,7 @@ def kills(postgres: Postgres, number: int) -> str:
         plan = [(step, moment) for step in STEPS for moment in ("before", "after")]
         for index in range(number):
             bob.note(f"Bob {index}", f"words {index}")
-            bob.hint(f"bob-{index}", f"make {index}")
+            bob.hint(f"bob-{index}", f"make {index}", component=f"bob{index // 100}")
             theirs.append(f"Bob {index}")
             step, moment = plan[index % len(plan)]
             victim.live_and_die(index, step, moment, chance.randint(1, _LAST_CALL))

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+import sqlite3
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -107,12 +108,13 @@ class Machine:
     async def join(self, **kinds: bool) -> None:
         database = self.app.require_database()
         home, shared = home_of(database.path), SharedRepo(REPO, kinds.get("notes", True), kinds.get("hints", True))
-        await database.write(
-            lambda connection: (
-                store.join(connection, f"postgresql://{self.role}@localhost/team", new_origin(), home, 0.0),
-                store.share(connection, shared),
-            )
-        )
+        url, origin = f"postgresql://{self.role}@localhost/team", new_origin()
+
+        def write(connection: sqlite3.Connection) -> None:
+            store.join(connection, url, origin, home, 0.0)
+            store.share(connection, shared)
+
+        await database.write(write)
 
     async def call(self, operation: str, **params: Any) -> Any:
         return await self.app.execute(operation, params, Call(interface="cli"))
