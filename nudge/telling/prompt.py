@@ -1,9 +1,11 @@
 """Which note a prompt is about: mostly none.
 
 A prompt and a note share words by chance, so each word weighs by how rare it is in what developers say anyway
-(`common_words`), more in the title, and more beside another shared word. The rule looks at the whole prompt and at each
-of its sentences, and at a note passage by passage: a long note has every word somewhere. A path in a prompt weighs
-nothing: when the agent opens the file, it is told what was decided about it. `tests/bench/decisions.py` measures it.
+(`common_words`), more in the title, more beside another shared word, and more where the note decides against it: who
+names that is about to do it. Where a mechanical edit is asked for, more is needed. The rule looks at the whole prompt
+and at each of its sentences, and at a note passage by passage: a long note has every word somewhere. A path in a prompt
+weighs nothing: when the agent opens the file, it is told what was decided about it. `tests/bench/decisions.py` measures
+it.
 """
 
 from __future__ import annotations
@@ -33,11 +35,17 @@ _WORDS, _USUAL_WORDS = 2.5, 7
 _RECORD, _LACKING_NAME = 0.05, 2.0
 _MOST_SENTENCES = 6
 _MOST_WORDS = 400  # of a prompt
+_REJECTED = 0.6  # of a word's weight, added where the note decides against what the word names
+_ENOUGH_REJECTED = 0.7  # the weight from which one word that the note decides against needs no other
+_CHORE = 1.2  # more that is needed where a mechanical edit is asked for
 _SHORT = 2  # letters
 _NEAR = 2  # places between the words of a pair
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
-_SUFFIXES = "py|ts|tsx|js|rs|go|java|rb|c|h|cpp|md|json|toml|yaml|yml|css|html|sh|sql"
+_SUFFIXES = (
+    "py|ts|tsx|js|jsx|rs|go|java|rb|c|h|cpp|hpp|cc|cs|kt|swift|dart|php|ex|exs|scala|lua|vue|svelte|tf|proto|md|txt|json"
+    "|toml|yaml|yml|xml|ini|cfg|conf|lock|css|html|sh|sql"
+)
 _PATH = re.compile(rf"(?:\.{{0,2}}/)?(?:[\w.@-]+/)+[\w.@-]*\w|\b[\w-]+\.(?:{_SUFFIXES})\b")
 # release/2.8 and hotfix/login are branches, not paths; "node 22" is a name, too.
 _BRANCH = r"[a-z]+/v?\d[\d.]*|(?:release|hotfix|stable|support|maint|feature)/[\w.-]*\w"
@@ -46,6 +54,15 @@ _NAMES = re.compile(
     rf"{_BRANCH}|\b[A-Za-z]+(?:[_-][A-Za-z0-9]+)+\b|\b[a-z]+[A-Z]\w+\b|\b[A-Za-z]+[A-Z][a-z]\w*\b"
     r"|\b[A-Za-z]+[ -]v?\d+(?:\.\d+)*\b"
 )
+_EXTENSION = re.compile(rf"(?<=[\w*])\.(?:{_SUFFIXES})\b")  # a file of YAML is not about YAML
+_AGAINST = re.compile(r"\b(?:no|not|never|nor|neither|without|instead of|don't|cannot)\b([^.;:\n(]*)", re.IGNORECASE)
+_MOST_REJECTED = 6  # words after the one that denies them
+_CHORE_NAMES = """
+alphabetically camelcase comment comments count docstring docstrings explain fmt format formatting imports indent
+indentation lint linter reformat rename sort spelling spaces translate typo typos unused whitespace
+"""
+_CHORES = frozenset(map(stem, _CHORE_NAMES.split()))
+_CHORE_WORDS = 4  # at the beginning of a prompt, where it says what to do
 _VERSION = re.compile(r"(?<![\w.])v?(\d+(?:\.\d+)+)(?![\w.])")
 _INSIDE_NAME = re.compile(r"(?<=[a-z0-9])(?=[A-Z][a-z])")
 _UNIT = re.compile(r"\b(\d+)(?=[a-zA-Z]{2,}\b)")  # 64MiB
@@ -77,21 +94,25 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Relevance:
-    """How much a prompt is about a note, and the stems and the names that they share."""
+    """How much a prompt is about a note, and the stems and the names that they share. `is_rejected`: the note decides
+    against one of the words that are rare."""
 
     score: float
     words: tuple[str, ...]
     names: frozenset[str]
+    is_rejected: bool
 
 
 @dataclass(frozen=True, slots=True)
 class _Passage:
-    """A passage of a note, with the title and the names of the files, which belong to each."""
+    """A passage of a note, with the title and the names of the files, which belong to each; `rejected` are the words
+    for what it decides against."""
 
     title: frozenset[str]
     words: frozenset[str]
     pairs: frozenset[tuple[str, str]]
     names: frozenset[str]
+    rejected: frozenset[str]
 
 
 def parse_prompt(text: str) -> list[Part]:
@@ -125,8 +146,10 @@ def relevance(parts: Sequence[Part], note: Text) -> Relevance | None:
     best = max((_score(part, passage) for passage in passages for part in parts), key=lambda one: one.score)
     threshold = _THRESHOLD + _PASSAGES * log(len(texts))
     threshold += _PROMPT_WORDS * log(max(len(parts[0].weights) / _USUAL_PROMPT, 1.0))
-    if len(best.words) + len(best.names) <= 1:
+    if len(best.words) + len(best.names) <= 1 and not best.is_rejected:
         threshold += _ONE_WORD
+    if _is_chore(parts[0], passages):
+        threshold += _CHORE
     if note.is_record:
         threshold += _RECORD + _lacking_names(parts[0], passages)
     return best if best.score >= threshold else None
@@ -154,12 +177,37 @@ def _passages(note: Text, texts: Sequence[str], wanted: frozenset[str]) -> list[
     of_files = {word for name in files for word in _stems(name)}
     names = _names(note.title) | {name.lower() for name in files}
     pairs = _pairs(title, wanted)
+    title_words = frozenset((*title, *_joined(_names(note.title))))
+    rejected = _rejected(note.title)
     found = []
     for text in texts:
-        words = _stems(text)
-        has = frozenset((*title, *words, *of_files))
-        found.append(_Passage(frozenset(title), has, pairs | _pairs(words, wanted), names | _names(text)))
+        words, own_names = _stems(_EXTENSION.sub(" ", text)), _names(text)
+        has = frozenset((*title_words, *words, *of_files, *_joined(own_names)))
+        against = frozenset() if note.is_record else rejected | _rejected(text)
+        found.append(_Passage(title_words, has, pairs | _pairs(words, wanted), names | own_names, against))
     return found
+
+
+def _joined(names: Iterable[str]) -> frozenset[str]:
+    """Names of several parts as one word: swiftdata for SwiftData, timeout for time-out."""
+    joined = (re.sub(r"[-_]", "", name) for name in names)
+    return frozenset(stem(name) for name in joined if name.isalpha())
+
+
+def _rejected(text: str) -> frozenset[str]:
+    """The words for what a text decides against, or says not to do: those after one that denies."""
+    return frozenset(
+        word
+        for denied in _AGAINST.findall(text)
+        for word in (*_stems(denied)[:_MOST_REJECTED], *_joined(_names(denied)))
+    )
+
+
+def _is_chore(prompt: Part, passages: Sequence[_Passage]) -> bool:
+    """Whether a prompt begins with a mechanical edit, of which the note says nothing: a name is changed, or a warning
+    of a linter is fixed, whatever was decided about the code."""
+    asked = (word for word in prompt.words[:_CHORE_WORDS] if word in _CHORES or word.endswith("lint"))
+    return any(all(word not in passage.words for passage in passages) for word in asked)
 
 
 def _score(part: Part, passage: _Passage) -> Relevance:
@@ -167,11 +215,13 @@ def _score(part: Part, passage: _Passage) -> Relevance:
     shared = tuple(word for word in weights if word in passage.words)
     score = sum(weights[word] * (_TITLE if word in passage.title else 1.0) for word in shared)
     score += sum(_pair_weight(*pair, weights) for pair in part.pairs & passage.pairs)
+    rejected = [weights[word] for word in shared if word in passage.rejected]
+    score += _REJECTED * sum(rejected)
     names = part.names & passage.names
     score += _NAME * len(names)
     lacking = sum(weight for word, weight in weights.items() if word not in passage.words)
     score -= min(_MOST_LACKING, _LACKING * lacking) + _WORDS * log(max(len(weights) / _USUAL_WORDS, 1.0))
-    return Relevance(score, shared, names)
+    return Relevance(score, shared, names, max(rejected, default=0.0) >= _ENOUGH_REJECTED)
 
 
 def _pair_weight(one: str, other: str, weights: dict[str, float]) -> float:

@@ -1,7 +1,8 @@
 """What is told about decisions: the note that a prompt or a file is about, and silence where none is.
 
 `own_decisions.json` was written before the rules, on other topics; its figures count first. With `dev_decisions.json`
-the rules were compared while they were written; before, 35 of 48 direct prompts were right and 5 of 40 told in vain.
+and `dev2_decisions.json` the rules were compared while they were written; before, 35 of 48 and 42 of 60 direct prompts
+were right, 5 and 2 of 40 told in vain.
 `sde_open.json` has
 conversations and commits that hold a rule, and bug reports that need it: does what is told carry the rule?
 """
@@ -28,10 +29,15 @@ from tests.bench.report import Row
 from tests.harness import Machine
 
 DATA = Path(__file__).parent / "data"
-SETS = {"own": "own_decisions.json", "given": "decisions.json", "dev": "dev_decisions.json"}
+SETS = {
+    "own": "own_decisions.json",
+    "given": "decisions.json",
+    "dev": "dev_decisions.json",
+    "dev2": "dev2_decisions.json",
+}
 TOUCHED, QUIET = 75.0, 5.0  # %
-DIRECT, CARRIED = {"own": 75.0, "given": 85.0, "dev": 75.0}, 60.0  # %
-SILENT = {"own": 3.0, "given": 3.0, "dev": 7.5}  # %; three of forty is a known gap: chores in words of the repository
+DIRECT, CARRIED = {"own": 75.0, "given": 85.0, "dev": 80.0, "dev2": 78.0}, 60.0  # %
+SILENT = dict.fromkeys(SETS, 3.0)  # %
 NOW = 1_800_000_000.0
 _DAY = 86_400.0
 MAIN = "main"

@@ -108,7 +108,7 @@ def _line_rows(starts: Iterable[Start]) -> Iterator[Row]:
 
 def _decision_rows() -> Iterator[Row]:
     """Notes of a repository that has no sessions yet: which are told at the start, and which with the first prompt."""
-    for name, file in SETS.items():
+    for name, file in ((name, SETS[name]) for name in ANSWERED):
         counts = Counter[str]()
         for repo in json.loads((DATA / file).read_text("utf-8")):
             with closing(stored_notes(repo["notes"], repo["repo"])) as notes:

@@ -209,3 +209,31 @@ def test_the_best_note_is_told_whole_and_few_follow(decisions: sqlite3.Connectio
     lines = lines_about(decisions, "let's move the sessions into postgres, drop redis", "acme/api", None, NOW + 1)
     assert 1 <= len(lines) <= limits.PROMPT_LINES
     assert all(len(line.text) <= limits.PROMPT_CHARS for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "is_told"),
+    [
+        ("migrate the models to swiftdata", True),  # written as one word
+        ("rewrite the player with GRDB", False),  # what the note decided for, and nothing else in common
+        ("add the sentry sdk", True),  # named among others that are refused
+    ],
+)
+def test_one_word_is_enough_where_a_note_decides_against_it(prompt: str, is_told: bool) -> None:
+    note = Text("Storage by GRDB", "No SwiftData, it lost relations. Never send crashes to Firebase or Sentry.")
+    assert (relevance(parse_prompt(prompt), note) is not None) == is_told
+
+
+def test_more_is_needed_where_a_mechanical_edit_is_asked_for() -> None:
+    """Unless the note is about such edits."""
+    note = Text("Balance data lives in yaml", "Match the numbers of the sheet; no constants in code.")
+    assert relevance(parse_prompt("match the yaml to the numbers"), note)
+    assert not relevance(parse_prompt("indent the yaml files of the balance"), note)
+    about_edits = Text("Balance data lives in yaml", "Indent it by two, the sheet's reader needs that.")
+    assert relevance(parse_prompt("indent the yaml files of the balance"), about_edits)
+
+
+def test_the_extension_of_a_file_is_no_word_that_is_shared() -> None:
+    note = Text("Secrets of flux", "The keys stand in .sops.yaml and in keys/prod.yaml, one for each site.")
+    assert not relevance(parse_prompt("how many yaml documents are there"), note)
+    assert not relevance(parse_prompt("make SyncClient.swift shorter"), Text("Sync", "SyncClient keeps positions."))
