@@ -36,7 +36,7 @@ SETS = {
     "dev2": "dev2_decisions.json",
 }
 TOUCHED, QUIET = 75.0, 5.0  # %
-DIRECT, CARRIED = {"own": 75.0, "given": 85.0, "dev": 80.0, "dev2": 78.0}, 60.0  # %
+DIRECT, CARRIED = {"own": 85.0, "given": 85.0, "dev": 80.0, "dev2": 78.0}, 60.0  # %
 SILENT = dict.fromkeys(SETS, 3.0)  # %
 NOW = 1_800_000_000.0
 _DAY = 86_400.0
