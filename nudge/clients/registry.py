@@ -1,7 +1,7 @@
 """The list of clients, and what is asked of all of them: which one sent a hook event, and in which project and session
 the caller of a tool is.
 
-A client with hooks is a module, which `make handshake` writes into `client_index`; one without hooks is a line here.
+A client with hooks is a module, which `make handshake` writes into `MODULES_OF`; one without hooks is a line here.
 Standard library only.
 """
 
@@ -10,8 +10,8 @@ from __future__ import annotations
 import os
 import sys
 
+from nudge.clients import MODULES_OF
 from nudge.clients.client import NAME, AgentClient, Home
-from nudge.clients.client_index import MODULES_OF
 from nudge.core.repos import is_absolute
 
 TYPE_CHECKING = False

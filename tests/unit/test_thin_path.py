@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from nudge.clients.client_index import MODULES_OF
+from nudge.clients import MODULES_OF
 
 ROOT = Path(__file__).parents[2]
 
