@@ -51,6 +51,8 @@ class Commands:
     def serve(self) -> None:
         while True:
             for key, _ in self._selector.select():
+                if self._selector.get_map().get(key.fd) != key:
+                    continue  # the command ended and was taken off in this very round
                 if key.fd in self._running:
                     self._finish(key.fd)
                 elif key.fileobj is not self._control:
@@ -65,7 +67,13 @@ class Commands:
             return False
         answers = socket.socket(fileno=descriptors[0])
         with answers.makefile("rb") as lines:
-            command = json.loads(lines.readline())
+            line = lines.readline()
+        if not line:  # who asked was gone at once
+            for descriptor in descriptors[1:]:
+                os.close(descriptor)
+            answers.close()
+            return True
+        command = json.loads(line)
         pid = os.fork()
         if pid == 0:
             self._selector.close()
