@@ -19,8 +19,8 @@ from nudge.notes.note import Note
 
 STORED_NAMES = tuple(one.name for one in STORED)
 _TIMES = ("created_at", "updated_at", "last_accessed_at", "expires_at")
-_NAMES = ("id", "uid", *STORED_NAMES, "access_count", *_TIMES)
-COLUMNS = ", ".join(f"n.{name}" for name in _NAMES)
+NAMES = ("id", "uid", *STORED_NAMES, "access_count", *_TIMES)
+COLUMNS = ", ".join(f"n.{name}" for name in NAMES)
 JSON_FORMS = (Form.TAGS, Form.OBJECT)
 """Stored as JSON."""
 _IF_DAMAGED = {"tier": LONG, "priority": 1, "confidence": 0.0}
@@ -30,7 +30,7 @@ Values = Mapping[str, Any]
 
 
 def values_of(row: Sequence[Any]) -> dict[str, Any]:
-    return dict(zip(_NAMES, row, strict=True))
+    return dict(zip(NAMES, row, strict=True))
 
 
 def read_note(row: Sequence[Any]) -> Note:

@@ -19,13 +19,15 @@ import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from operator import itemgetter
+from typing import Any, NamedTuple, Self
 
 from nudge.core import limits
 from nudge.meaning.fusion import ALIKE, NEAR, boosts
 from nudge.notes.claims import claims_of, may_contradict, negations
 from nudge.notes.fields import ATTEMPT, LONG, MID
 from nudge.notes.note import Note
+from nudge.notes.note_rows import COLUMNS, NAMES, read_note
 from nudge.notes.retrieval import (
     Condition,
     Words,
@@ -36,7 +38,7 @@ from nudge.notes.retrieval import (
     titles_about,
     words_in,
 )
-from nudge.notes.store import LIVE, SOUND, NoteFilter, SqlConnection, get_many, placeholders
+from nudge.notes.store import LIVE, SOUND, NoteFilter, SqlConnection, placeholders
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -143,7 +145,7 @@ def _score_parts(factors: Factors, now: float, text: float, with_tier: bool, her
 
 # Notes for a query
 
-_FACTOR_COLUMNS = tuple(f"n.{name}" for name in Factors._fields)
+_FACTORS = itemgetter(*(NAMES.index(name) for name in Factors._fields))
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +274,7 @@ def _ranked(
     closeness: Closeness | None = None,
 ) -> list[Match]:
     parts, values = where.where(now)
-    condition = Condition([*parts, SOUND], values, where.namespaces, columns=_FACTOR_COLUMNS)
+    condition = Condition([*parts, SOUND], values, where.namespaces, columns=COLUMNS)
     if closeness is None:
         candidates = _by_words(connection, words, condition, max(_RERANKED, limit))
     else:
@@ -284,25 +286,26 @@ def _ranked(
             -factors.updated_at,
             note_id,
         )
-        for note_id, (text, boost, factors) in candidates.items()
+        for note_id, (text, boost, row) in candidates.items()
+        for factors in (Factors(*_FACTORS(row)),)
     }
     first = sorted(order, key=order.__getitem__)[:limit]
-    notes = get_many(connection, first, now)
     return [
-        Match(notes[note_id], score(factors, now, text=text, with_tier=with_tier, here=where.here, boost=boost))
+        Match(note, score(Factors.of(note), now, text=text, with_tier=with_tier, here=where.here, boost=boost))
         for note_id in first
-        for text, boost, factors in (candidates[note_id],)
+        for text, boost, row in (candidates[note_id],)
+        for note in (read_note(row),)
     ]
 
 
-Candidates = dict[int, tuple[float, float | None, Factors]]
-"""The text score of a note, what its meaning adds to it, and the other factors."""
+Candidates = dict[int, tuple[float, float | None, tuple[Any, ...]]]
+"""The text score of a note, what its meaning adds to it, and its row."""
 
 
 def _by_words(connection: SqlConnection, words: Words, condition: Condition, limit: int) -> Candidates:
     matches = best_matches(connection, words, condition, limit=limit)
     best = (matches[0][1] if matches else 0.0) or 1.0
-    return {note_id: (text / best, None, Factors(*columns)) for note_id, text, columns in matches}
+    return {note_id: (text / best, None, row) for note_id, text, row in matches}
 
 
 def _by_meaning_too(
@@ -316,8 +319,7 @@ def _by_meaning_too(
         if len(matches) >= limit or fused.has_all_near:
             break
     return {
-        note_id: (fused.texts.get(note_id, 0.0), fused.boosts.get(note_id), Factors(*columns))
-        for note_id, _, columns in matches
+        note_id: (fused.texts.get(note_id, 0.0), fused.boosts.get(note_id), row) for note_id, _, row in matches
     }
 
 

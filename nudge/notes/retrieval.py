@@ -87,7 +87,7 @@ class Condition:
     sql: Sequence[str]
     values: Sequence[Any]
     namespaces: tuple[str, ...] | None
-    columns: Sequence[str]
+    columns: str
 
 
 ScoredRow = tuple[int, float, tuple[Any, ...]]
@@ -305,7 +305,7 @@ def meeting(
     """Those of the notes that meet the condition, best first, `limit` at most. Rows are read until there are enough."""
     best = sorted(scored, key=_best_first)
     meet = (
-        f"SELECT n.id, {', '.join(condition.columns)} FROM notes n"
+        f"SELECT n.id, {condition.columns} FROM notes n"
         f" WHERE n.id IN (SELECT value FROM json_each(?)) AND {' AND '.join(condition.sql)}"
     )
     matches: list[ScoredRow] = []
