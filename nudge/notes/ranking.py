@@ -318,9 +318,7 @@ def _by_meaning_too(
         matches = meeting(connection, fused.totals(), condition, limit)
         if len(matches) >= limit or fused.has_all_near:
             break
-    return {
-        note_id: (fused.texts.get(note_id, 0.0), fused.boosts.get(note_id), row) for note_id, _, row in matches
-    }
+    return {note_id: (fused.texts.get(note_id, 0.0), fused.boosts.get(note_id), row) for note_id, _, row in matches}
 
 
 class _Fused(NamedTuple):
