@@ -11,6 +11,7 @@ import re
 
 from nudge.core import limits
 from nudge.core.errors import Invalid
+from nudge.core.file_names import SUFFIXES
 from nudge.core.repos import is_absolute, to_posix
 from nudge.core.text import has_control
 
@@ -23,11 +24,7 @@ if TYPE_CHECKING:
 FILES = "files"
 """The name in the metadata of a note."""
 
-_SUFFIXES = (
-    "py|pyi|ipynb|ts|tsx|mts|cts|js|jsx|mjs|cjs|vue|svelte|astro|rs|go|java|kt|kts|scala|rb|php|c|h|cc|cpp|hpp|cs|swift"
-    "|ex|exs|erl|hs|ml|lua|zig|dart|md|rst|json|toml|yaml|yml|cfg|ini|css|scss|html|sh|sql|tf|proto|mod"
-)
-_PATH = re.compile(rf"(?<![\w:/.@~$-])(?:\./)?((?:[\w.@-]+/)+[\w.@-]*\w|\.?\w[\w.-]*\.(?:{_SUFFIXES}))(?![\w/@]|\.\w)")
+_PATH = re.compile(rf"(?<![\w:/.@~$-])(?:\./)?((?:[\w.@-]+/)+[\w.@-]*\w|\.?\w[\w.-]*\.(?:{SUFFIXES}))(?![\w/@]|\.\w)")
 _LINE = re.compile(r":\d+(:\d+)?$")
 _TOUCHED_BY_ALL = frozenset(("readme", "changelog", "changes", "history", "news", "license", "todo", "version"))
 _MANIFESTS = frozenset(

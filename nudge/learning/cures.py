@@ -158,7 +158,8 @@ def _gives_up_trust(cure: Cure) -> bool:
 def _is_doubtful(cure: Cure, attempt: Attempt) -> bool:
     """Whether something else than the cure may have helped, so that one session is no proof."""
     if attempt.is_of_surroundings:
-        return attempt.is_after_edit and not attempt.family.outlasts_edit and cure.kind not in (PATH, LAUNCHER, RUNNER)
+        is_only_change = cure.kind in (PATH, LAUNCHER, RUNNER) or (cure.kind == VARIABLE and _adds_only(attempt))
+        return attempt.is_after_edit and not attempt.family.outlasts_edit and not is_only_change
     new = [word for word in cure.added[:3] if word not in attempt.call.words]
     if cure.kind != FLAG and any(names_command(attempt.outcome.printed, words) for words in (new, cure.added[:2])):
         return False  # the output itself names it

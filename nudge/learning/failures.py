@@ -50,7 +50,7 @@ _BOX = re.compile(
     r"^(?:/(?:usr/)?bin/)?(?:ba|z|da|fi|k)?sh: (?:(?:line )?\d+: )?|^[\s│╷╵|>*•✖×]+|^(?:npm (?:ERR!|error) )|^E {2,}"
 )
 _BLANKED = re.compile(
-    r"\"[^\"]*\"|'[^']*'|`[^`]*`|‘[^’]*’|https?://\S+|0x[\da-f]+|\b[\da-f]{7,}\b|\d+(?:[.:]\d+)*"
+    r"\"[^\"]*\"|(?<!\w)'[^']*'|`[^`]*`|‘[^’]*’|https?://\S+|0x[\da-f]+|\b[\da-f]{7,}\b|\d+(?:[.:]\d+)*"
     r"|(?:[\w.@+~-]*/)+[\w.@+~-]*"
 )
 _GENERAL = re.compile(
@@ -147,7 +147,7 @@ def _compiled(sign: str) -> re.Pattern[str]:
 
 
 _ABSENT = re.compile(
-    r"(?i)no such|not found|n[o']t (?:exist|find|found|open|read|load|locate|match)|(?:cannot|unable to|could "
+    r"(?i)no such|not (?:be )?found|n[o']t (?:exist|find|found|open|read|load|locate|match)|(?:cannot|unable to|could "
     r"not|failed to) (?:find|open|read|load|stat|access)"
     r"|no (?:\w+ ){0,2}(?:files?|tests?) (?:were |was )?(?:found|match)|FileNotFound|ENOENT|did not match"
     r"|does not exist|is missing|invalid path"
@@ -246,6 +246,8 @@ def likeness(one: Failure, other: Failure) -> float:
         best = max(best, 0.8)
     if one.family and one.sign == other.sign:
         best = max(best, 0.65)
+    if one.family and best < _SAME_PHRASE and _share_phrase(one.causes, other.causes):
+        best = _SAME_PHRASE
     if not tells_apart(one, other):
         return best
     return min(best, 0.85 if shares_other_cause(one, other) else 0.65)
@@ -265,6 +267,29 @@ def tells_apart(one: Failure, other: Failure) -> bool:
 def _best_overlap(one: Failure, other: Failure) -> float:
     """How alike the two most alike lines are, of all pairs."""
     return _most_alike(one.causes, other.causes)
+
+
+_SAME_PHRASE = 0.75
+_PHRASE = 4  # words
+_SIGNIFICANT = 3  # of them, that say more than that something failed
+
+
+@lru_cache(500)
+def _share_phrase(lines: tuple[str, ...], others: tuple[str, ...]) -> bool:
+    """Whether a phrase stands in a line of each: tools put the words of another one behind words of their own."""
+    return not _phrases(lines).isdisjoint(_phrases(others))
+
+
+@lru_cache(500)
+def _phrases(lines: tuple[str, ...]) -> frozenset[tuple[str, ...]]:
+    phrases = set()
+    for line in lines:
+        words = re.findall(r"[\w'#]+", line)
+        for at in range(len(words) - _PHRASE + 1):
+            phrase = tuple(words[at : at + _PHRASE])
+            if sum("#" not in word and not _GENERAL.fullmatch(word) for word in phrase) >= _SIGNIFICANT:
+                phrases.add(phrase)
+    return frozenset(phrases)
 
 
 @lru_cache(500)  # each command is compared several times with the failures before it

@@ -236,6 +236,7 @@ FAMILIES: tuple[Family, ...] = (
             r"(?i:connection to (?:server )?(?:at |on socket )?\"(?P<n>[^\"]+)\"[^\n]*(?:refused|failed|No such "
             r"file))",
             r"(?i:cannot connect to (?:the )?(?P<n>\w+)|is (?:the |a |your )?(?:\w+ )?" + SERVER_NOUN + r" running)",
+            r"(?i:connection to (?:the )?(?:\w+ )?(?P<n>[\w.-]+:\d+) (?:was |is )?refused)",
             r"(?i:(?:connection|connect)(?: to [^\n]{0,60})? ?(?:was |is |could not be |has )?(?:been )?(?:refused|"
             r"failed|error|established|lost)|no route "
             r"to host|not reachable|unreachable)",

@@ -148,11 +148,16 @@ def undoes(command: SimpleCommand) -> bool:
 def is_harmless_variable(word: str) -> bool:
     """Whether the name of a variable loads no code and its value has the shape of a setting."""
     name, _, value = word.partition("=")
-    if _LOADER_VARIABLES.fullmatch(name) or _SECRET_NAME.search(name):
+    if _LOADER_VARIABLES.fullmatch(name) or (_SECRET_NAME.search(name) and not _names_file(name, value)):
         return False
     if _LOADING.search(value):
         return False
     return _HARMLESS_VALUE.fullmatch(value) is not None and find_secret(f"{name}={value}") is None
+
+
+def _names_file(name: str, value: str) -> bool:
+    """Whether a variable says where a secret is, not what it is: `PASSPHRASE_FILE=~/.config/x.pass`."""
+    return name.endswith(("_FILE", "_PATH", "_DIR")) and value.startswith(("~/", "/", "./", "../"))
 
 
 def _is_harmful_git(words: Sequence[str]) -> bool:

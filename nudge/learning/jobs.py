@@ -9,6 +9,7 @@ from __future__ import annotations
 import posixpath
 import re
 
+from nudge.core.file_names import SUFFIXES
 from nudge.core.programs import FORMATTERS, LINTERS, NODE_PACKAGE_MANAGERS, SHELLS, TARGET_RUNNERS, TEST_RUNNERS
 
 TYPE_CHECKING = False
@@ -348,9 +349,7 @@ def subcommand(command: SimpleCommand) -> str:
     return ""
 
 
-_FILE = re.compile(
-    r"[\w.-]+\.(?:py|js|ts|tsx|jsx|mjs|cjs|rb|go|rs|java|kt|ex|exs|c|cc|cpp|h|php|sh|sql|json|yaml|yml|toml|jl|R|lua|dart)"
-)
+_FILE = re.compile(rf"[\w.-]+\.(?:{SUFFIXES})")
 
 
 def is_file_name(word: str) -> bool:

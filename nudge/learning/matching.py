@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _ALIKE = 0.6  # of failures of the same tool
 _ALIKE_ANYWHERE = 0.7
+_SHORT_NAME = 4  # letters of a program's name that others begin with by chance
 _SAME = 0.85  # where nothing but the lines of the output tells failures apart
 _OF_MACHINE = frozenset(("port", "timeout", "resources"))
 """Families whose cure helps whatever the program is to do."""
@@ -29,9 +30,13 @@ def matches(cure: Cure, call: Call, failure: Failure, job: str) -> float:
         return 0.0
     alike = likeness(cure.failure, failure)
     is_same_tool = cure.tool == call.tool
+    if not is_same_tool and cure.kind == FLAG and alike < _ALIKE_ANYWHERE:
+        return 0.0
     if cure.kind == PATH:
         return _path_match(cure, call, failure, alike)
     if cure.nature != SURROUNDINGS and (alike < _SAME or not _is_same_failing(cure, call, failure)):
+        return 0.0
+    if (cure.nature == OWN_WORK) != (failure.nature == OWN_WORK) and not _is_same_error(cure, failure):
         return 0.0
     if cure.kind == STEP:
         return alike if alike >= (_ALIKE if is_same_tool else _ALIKE_ANYWHERE) else 0.0
@@ -43,12 +48,24 @@ def matches(cure: Cure, call: Call, failure: Failure, job: str) -> float:
 
 
 def _is_same_failing(cure: Cure, call: Call, failure: Failure) -> bool:
-    return cure.tool == call.tool or (_is_same_error(cure, failure) and _is_of_any(cure))
+    is_any = _is_of_any(cure) or _is_sibling(cure.tool, call.tool)
+    return cure.tool == call.tool or (_is_same_error(cure, failure) and is_any)
+
+
+def _is_sibling(tool: str, other: str) -> bool:
+    """Whether two programs come from one house: `ansible` and `ansible-playbook`, `mysql` and `mysqldump`."""
+    shorter, longer = sorted((tool, other), key=len)
+    return longer.startswith(shorter if len(shorter) > _SHORT_NAME else f"{shorter}-")
 
 
 def _word_match(cure: Cure, call: Call, failure: Failure, alike: float) -> float:
-    """A variable or an option answers what is about the same thing, if it means the same to the failing call."""
-    is_about_it = not tells_apart(cure.failure, failure) or (cure.kind == FLAG and _is_typed(failure.detail, call))
+    """A variable or an option answers what is about the same thing, if it means the same to the failing call. Where all
+    modules come from one place, an option that names the place finds the others too."""
+    is_about_it = (
+        not tells_apart(cure.failure, failure)
+        or failure.family == "module"
+        or (cure.kind == FLAG and _is_typed(failure.detail, call))
+    )
     return alike if alike >= _ALIKE and is_about_it and _takes_it(cure, call, failure) else 0.0
 
 
@@ -85,7 +102,7 @@ def _takes_it(cure: Cure, call: Call, failure: Failure) -> bool:
         is_asked_for = failure.family == "variable" and failure.detail in names
         return cure.tool == call.tool or is_asked_for or _is_same_error(cure, failure)
     if cure.tool != call.tool:
-        return False
+        return _is_sibling(cure.tool, call.tool)
     is_any = family_of(failure.family).is_of_program or cure.nature != SURROUNDINGS or cure.family in _OF_MACHINE
     return cure.subcommand == call.subcommand or is_any or call.subcommand == failure.detail
 
@@ -99,13 +116,15 @@ def _program_match(cure: Cure, call: Call, failure: Failure, job: str, alike: fl
         return 0.0
     if tells_apart(cure.failure, failure) and cure.family not in ("script", "module"):
         return 0.0
-    return _weigh_program(cure, call, job, alike, is_same_tool=is_same_tool)
+    # What runs one program where its modules are runs any other there.
+    is_same_module = cure.family == failure.family == "module" and cure.detail == failure.detail != ""
+    return _weigh_program(cure, call, job, alike, is_same_tool=is_same_tool or is_same_module)
 
 
 def _is_same_tool(cure: Cure, call: Call) -> bool:
     is_same_program = cure.program == posixpath.basename(call.command.launched_program)
     is_module = cure.kind == LAUNCHER and is_same_program and call.command.is_python_module
-    return cure.tool == call.tool or is_module
+    return cure.tool == call.tool or is_module or _is_sibling(cure.tool, call.tool)
 
 
 def _missing_program_match(cure: Cure, call: Call, failure: Failure, job: str) -> float:

@@ -82,6 +82,8 @@ def _is_about_options(attempt: Attempt, removed: Sequence[str]) -> bool:
     """Whether nothing else than new options can have helped: no words that went, no step that came before."""
     if not attempt.is_of_surroundings:
         return all(word in NOISE for word in removed)
+    if attempt.failure.family == "path" and attempt.failure.detail in removed:
+        return False
     return not any(fits(attempt.failure.family, step.kind) for step in attempt.steps)
 
 

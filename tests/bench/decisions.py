@@ -2,9 +2,9 @@
 
 `own_decisions.json` was written before the rules, on other topics; its figures count first. With `dev_decisions.json`
 and `dev2_decisions.json` the rules were compared while they were written; before, 35 of 48 and 42 of 60 direct prompts
-were right, 5 and 2 of 40 told in vain.
-`sde_open.json` has
-conversations and commits that hold a rule, and bug reports that need it: does what is told carry the rule?
+were right, 5 and 2 of 40 told in vain. `hard_decisions.json` was met by the finished rules, and none was changed for
+it. `sde_open.json` has conversations and commits that hold a rule, and bug reports that need it: does what is told
+carry the rule?
 """
 
 from __future__ import annotations
@@ -34,10 +34,11 @@ SETS = {
     "given": "decisions.json",
     "dev": "dev_decisions.json",
     "dev2": "dev2_decisions.json",
+    "hard": "hard_decisions.json",
 }
 TOUCHED, QUIET = 75.0, 5.0  # %
-DIRECT, CARRIED = {"own": 85.0, "given": 85.0, "dev": 80.0, "dev2": 78.0}, 60.0  # %
-SILENT = dict.fromkeys(SETS, 3.0)  # %
+DIRECT, CARRIED = {"own": 85.0, "given": 85.0, "dev": 80.0, "dev2": 78.0, "hard": 70.0}, 60.0  # %
+SILENT = {**dict.fromkeys(SETS, 3.0), "hard": 15.0}  # %
 NOW = 1_800_000_000.0
 _DAY = 86_400.0
 MAIN = "main"

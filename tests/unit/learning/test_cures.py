@@ -120,6 +120,67 @@ def test_a_step_before_it_is_the_cure(failed: Step, steps: tuple[str, ...], then
     assert told((failed, *((step, "") for step in steps)), then=then) == f'"{answer}"'
 
 
+NO_SOCKET = "{tool}: Can't connect to local server through socket '/run/x.sock' (2)"
+
+
+@pytest.mark.parametrize(
+    ("failed", "worked", "then", "answer"),
+    [
+        (
+            ("ruby a.rb", "cannot load such file -- rack"),
+            "bundle exec ruby a.rb",
+            ("rackup -p 1", "cannot load such file -- rack"),
+            "bundle exec ruby",
+        ),
+        (
+            ("julia a.jl", "ERROR: ArgumentError: Package JSON3 not found in current path."),
+            "julia --project=. a.jl",
+            ("julia b/c.jl 7", "ERROR: ArgumentError: Package HTTP not found in current path."),
+            "--project=.",
+        ),
+        (
+            ("dbtool shop", NO_SOCKET.format(tool="dbtool")),
+            "dbtool -h 127.0.0.1 -P 3307 shop",
+            ("dbtooldump shop", NO_SOCKET.format(tool="dbtooldump")),
+            "-h 127.0.0.1 -P 3307",
+        ),
+        (
+            ("skaffold run", 'Get "https://127.0.0.1:4021/api": dial tcp 127.0.0.1:4021: connect: connection refused'),
+            "docker start node-1; skaffold run",
+            ("kubectl get po", "The connection to the server 127.0.0.1:4021 was refused - is it the right port?"),
+            "docker start node-1",
+        ),
+        (
+            ("vault read a", "Error: vault sealed: no unseal token was found for host seven"),
+            "VAULT_TOKEN_FILE=~/.vault/token vault read a",
+            ("vault read b", "Error: vault sealed: no unseal token was found for host seven"),
+            "VAULT_TOKEN_FILE=~/.vault/token",
+        ),
+    ],
+)
+def test_the_same_lack_is_answered_for_another_command(failed: Step, worked: str, then: Step, answer: str) -> None:
+    """Another program without the same module, another module from the same place, a program of the same house, the
+    same server in other words; and a variable that says where a secret is, not what it is."""
+    assert answer in told((failed, (worked, "")), then=then)
+
+
+def test_an_error_of_the_work_is_not_answered_for_a_line_at_its_end() -> None:
+    """Both outputs end alike, but one has a finding of the compiler."""
+    end = "ERROR: Build did NOT complete successfully"
+    session = (
+        ("bazel test //a", f"ERROR: While resolving toolchains for target //a: nothing matches\n{end}"),
+        ("bazel test //a --java_runtime_version=remotejdk_21", ""),
+    )
+    assert told(session, then=("bazel test //a", f"src/A.java:5: error: cannot find symbol\n{end}")) == ""
+
+
+def test_an_option_is_no_cure_where_the_path_was_replaced_as_well() -> None:
+    """The file that did not exist went, so that the option may only go with the other one."""
+    missing = "Could not find file [paper.tex]"
+    session = (("latexmk -pdf paper.tex", missing), ("latexmk -cd -pdf doc/main.tex", ""))
+    assert told(session, then=("latexmk -pdf paper.tex", missing)) == ""
+
+
 def test_a_path_that_moved_is_told(tmp_path: Path) -> None:
     """The same name elsewhere, as long as it is there."""
     (tmp_path / "tools").mkdir()
