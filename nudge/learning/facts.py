@@ -29,7 +29,7 @@ from nudge.learning.fact import (
 from nudge.learning.failures import CHANCE, diagnose, likeness, shares_other_cause, tells_apart
 from nudge.learning.index import FactIndex
 from nudge.learning.job_answers import answers_for_jobs
-from nudge.learning.jobs import job_of
+from nudge.learning.jobs import EVERYDAY, job_of
 from nudge.learning.matching import matches, moved_path
 from nudge.learning.moved_paths import is_path
 from nudge.learning.origin import is_named
@@ -316,15 +316,19 @@ class Facts:
         cwd: str | None,
         count_told: Callable[[str], int] = lambda _subject: 0,
         branch: str | None = None,
+        count_sessions: Callable[[], int] = lambda: 0,
     ) -> list[Fact]:
         """Return the MAX_START_FACTS facts to tell a session at its start, those of most sessions first; facts with the
-        same answer are one. `count_told` returns how many sessions were told about a subject."""
+        same answer are one. `count_told` returns how many sessions were told about a subject, `count_sessions` how many
+        there were lately: what is no everyday job is told if half of them met it. Who meets another is told then."""
         groups: dict[tuple[str, bool], Fact] = {}
         for fact in _foremost(self._confirmed(project, now)):
             if is_usable(fact, cwd, now) and fact.is_of_branch(branch):
                 group = (fact.answer or fact.subject, fact.cure.kind == PATH)
                 groups[group] = groups[group].joined(fact) if group in groups else fact
-        told = _consistent([fact for fact in groups.values() if not fact.is_rarely_met(count_told)])
+        half = count_sessions() / 2 if any(not _is_everyday(fact) for fact in groups.values()) else 0.0
+        often = (fact for fact in groups.values() if _is_everyday(fact) or len(fact.support) >= half)
+        told = _consistent([fact for fact in often if not fact.is_rarely_met(count_told)])
         return sorted(told, key=lambda fact: -len(fact.support))[: limits.MAX_START_FACTS]
 
     def _confirmed(self, project: str, now: float) -> list[Fact]:
@@ -430,6 +434,11 @@ def _consistent(facts: list[Fact]) -> list[Fact]:
         for other in failing.contradicting(fact.answer):
             outdated.add(id(fact if other.timestamp >= fact.timestamp else other))
     return [fact for fact in facts if id(fact) not in outdated]
+
+
+def _is_everyday(fact: Fact) -> bool:
+    """Whether it is about what nearly every session does, or about a program or a file that is not there."""
+    return fact.cure.kind in (MISSING, PATH) or fact.cure.job in EVERYDAY
 
 
 def _is_frequent(fact: Fact) -> bool:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 TEST, LINT, FORMAT, TYPES, BUILD = "test", "lint", "format", "types", "build"
 INSTALL, GENERATE, MIGRATE, RUN, DEPLOY = "install", "generate", "migrate", "run", "deploy"
 START, AUTH, FETCH, SELECT, FILES, CLEAN = "start", "auth", "fetch", "select", "files", "clean"
+EVERYDAY = frozenset((TEST, LINT, FORMAT, TYPES, BUILD, INSTALL))
+"""What nearly every session does."""
 
 # Words that name a job. The first that is found in a command decides, so the narrow ones come first.
 _JOB_WORDS: dict[str, str] = {

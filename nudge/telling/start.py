@@ -169,9 +169,12 @@ def _known_section(
         def count_told(subject: str) -> int:
             return ledger.count_told_sessions(connection, project, fact_name(subject))
 
+        def count_sessions() -> int:
+            return hint_selection.count_sessions(connection, project)
+
         stored = store.load(connection, project)
-        learned = stored.at_start(project, now, place.cwd, count_told, place.branch)
-        broken = stored.tests.at_start(project, now, lambda: hint_selection.count_sessions(connection, project))
+        learned = stored.at_start(project, now, place.cwd, count_told, place.branch, count_sessions)
+        broken = stored.tests.at_start(project, now, count_sessions)
         hints = hint_selection.keep_runnable(hints, stored.invocations(project, now), place.cwd, now)
         hints = hint_selection.add_last_runs(connection, project, hints, now)
         learned = hint_selection.drop_explained(learned, hints)
@@ -249,7 +252,8 @@ def _choose_unfinished(
     _drop_repeated_failures(ended)
     unfinished = [row for row in ended if row.is_unfinished and row.is_worth_telling and ended_text(row)]
     here = [row for row in unfinished if row.is_on_branch(place)]
-    elsewhere = [row for row in unfinished if not row.is_on_branch(place)]
+    # What is in no commit is in the work tree, whatever branch it is switched to.
+    elsewhere = [row for row in unfinished if row not in here and row.uncommitted and row.is_in_clone(place)]
     return [*here, *elsewhere[: limits.INJECTED_ELSEWHERE]][: limits.INJECTED_SESSIONS]
 
 

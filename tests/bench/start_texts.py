@@ -34,7 +34,9 @@ from tests.bench.start_sessions import DATA, Reader, Start, play
 from tests.harness import Machine
 
 USEFUL = 80.0  # % of the lines, at least
-SAID = 90.0  # % of what a good colleague would have said, at least
+# % of what a good colleague would have said, at least. What few sessions do is answered when it fails: with such lines
+# at starts it was 92 %, and 75 % of the lines were useful by reading.
+SAID = 85.0
 NOTES_IN_VAIN = 25.0  # % of the notes told at starts
 ANSWERED = {"own": 30.0, "given": 60.0, "dev": 30.0}  # % of the starts with a useful note
 _MARKS = ("useful", "harmless", "wrong")

@@ -347,6 +347,17 @@ def test_sessions_that_met_one_failure_count_together() -> None:
     assert "2 sessions lost a step to it" in fact.start_text(NOW)
 
 
+@pytest.mark.parametrize(("command", "is_told"), [("pytest -q", True), ("report --all", False)])
+def test_what_few_sessions_do_is_told_when_it_fails(command: str, is_told: bool) -> None:
+    """And not at a start, until half of the latest sessions met it; what nearly every session runs is told at once."""
+    known = Facts()
+    for session in ("s1", "s2"):
+        for step in ((command, REFUSED), (f"DB_PORT=5433 {command}", "")):
+            known.observe(PROJECT, session, outcome(step), NOW, NOW)
+    assert bool(known.at_start(PROJECT, NOW, ROOT, count_sessions=lambda: 5)) is is_told
+    assert known.at_start(PROJECT, NOW, ROOT, count_sessions=lambda: 4)
+
+
 def test_a_hook_that_wants_a_formatter_is_told() -> None:
     """A hook of the repository that refuses a commit is known by what it wants."""
     failed = ("git commit -m x", "** (Mix) mix format failed due to --check-formatted.\nhook exited with code 1")
