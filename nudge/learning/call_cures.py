@@ -183,13 +183,21 @@ def find_variable(attempt: Attempt) -> Cure | None:
     failed, worked = attempt.call, attempt.worked
     if not attempt.is_same_program:
         return None
-    new = {name: value for name, value in worked.variables.items() if failed.variables.get(name) != value}
-    added = tuple(f"{name}={value}" for name, value in new.items())
+    added = _new_variables(attempt)
     if not added:
         return _exported(attempt)
-    if not all(map(is_harmless_variable, added)):
-        return None
     return command_cure(attempt, VARIABLE, subject_of(failed), worked.head_length, added, from_start=True)
+
+
+def _new_variables(attempt: Attempt) -> tuple[str, ...]:
+    """The variables that only the working call has, or has with another value."""
+    before = attempt.call.variables
+    return tuple(f"{name}={value}" for name, value in attempt.worked.variables.items() if before.get(name) != value)
+
+
+def sets_untold(attempt: Attempt) -> bool:
+    """Whether the working call has a new variable that is never told, so that nothing else need have helped."""
+    return not all(map(is_harmless_variable, _new_variables(attempt)))
 
 
 def _exported(attempt: Attempt) -> Cure | None:

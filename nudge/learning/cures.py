@@ -18,6 +18,7 @@ from nudge.learning.call_cures import (
     find_runner,
     find_variable,
     find_word,
+    sets_untold,
 )
 from nudge.learning.comparison import (
     has_same_arguments,
@@ -57,7 +58,7 @@ def find_cure(attempt: Attempt) -> Cure | None:
     have."""
     if attempt.is_edited and not attempt.is_of_surroundings:
         return None
-    if any(undoes(step.call.command) for step in (*attempt.inline, *attempt.steps)):
+    if any(undoes(step.call.command) for step in (*attempt.inline, *attempt.steps)) or sets_untold(attempt):
         return None
     found = (find(attempt) for find in _FINDERS)
     cure = next((cure for cure in found if cure is not None), None)

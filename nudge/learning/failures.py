@@ -108,7 +108,7 @@ def diagnose(printed: str, exit_code: int | None, missing: Sequence[str] = (), t
             return Failure(OWN_WORK, "", "", line, _with_main(line, causes, typed))
         if exit_code == 124:
             return Failure(SURROUNDINGS, "timeout", "", line, causes)
-        if not line or _REMOTE.search(line):
+        if not line or (_REMOTE.search(line) and not _ABSENT.search(line)):
             return NOTHING
         return Failure(UNKNOWN, "", "", line, _with_main(line, causes, typed))
     family, detail, line, sign = found

@@ -318,7 +318,7 @@ FAMILIES: tuple[Family, ...] = (
             r"EBADENGINE|Unsupported engine|(?i:class file version|unsupported class|UnsupportedClassVersion)"
             r"|\"packageManager\"",
             r"ERESOLVE|peer dep|inconsistent vendoring|ERR_OSSL|may not be used on the stable",
-            r"(?i:requires? [\w .@-]{1,40}?(?:>=|<=|>|=|\^|~|version )? ?v?\d+(?:\.\d+|\.x|\b)[^\n]*)",
+            r"(?i:requires? [\w .@\"'-]{1,40}?(?:>=|<=|>|=|\^|~|version )? ?v?\d+(?:\.\d+|\.x|\b)[^\n]*)",
             r"(?i:requires? (?:a )?(?:different|newer|older|higher|later|at least)\b|supports only|minimum "
             r"(?:required )?version|(?:too old|too new|out of date|outdated)\b)",
             r"(?i:(?:is|are) (?:not compatible|incompatible) with|unsupported (?:\w+ ){0,3}version|version "
@@ -476,6 +476,7 @@ CHANCE_SIGNS = (
     r"|:timeout\})",
     r"(?i:acquiring the (?:\w+ )?lock|could not get lock|is (?:currently )?locked by|held by (?:process|another)"
     r"|another (?:\w+ ){0,3}(?:is|process) (?:already )?(?:running|in progress)|waiting for (?:another|file lock))",
+    r"(?i:waiting to start|ContainerCreating|PodInitializing|still (?:starting|initiali[sz]ing|being created))",
     r"429 Too Many|rate limit|early EOF|RPC failed|unexpected disconnect|Could not resolve host|socket hang up"
     r"|curl: \((?:6|18|28|35|52|56)\)|Operation timed out|CONNECTION FAILED for url",
 )

@@ -61,7 +61,7 @@ _FOR_ROOT = frozenset(
     (
         *("docker", "docker-compose", "podman", "systemctl", "service", "rc-service", "launchctl", "mount", "lsof"),
         *("apt", "apt-get", "dnf", "yum", "apk", "pacman", "zypper", "brew", "snap", "port", "pkg"),
-        *("modprobe", "sysctl", "ldconfig", "locale-gen"),
+        *("modprobe", "sysctl", "ldconfig", "locale-gen", "pg_ctlcluster"),
     )
 )
 """Programs that are meant to be run by root where a user may not; others leave files of root behind."""

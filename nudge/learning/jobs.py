@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+from itertools import pairwise
 
 from nudge.core.file_names import SUFFIXES
 from nudge.core.programs import FORMATTERS, LINTERS, NODE_PACKAGE_MANAGERS, SHELLS, TARGET_RUNNERS, TEST_RUNNERS
@@ -172,6 +173,7 @@ NOISE = frozenset(
             "-count=1",
         ),
         *("--nocapture", "--no-capture", "--progress", "--no-progress", "--reporter", "--plain", "--console=plain"),
+        *("--tail", "--since", "--lines"),
         *("--tb=no", "-l", "--showlocals", "--lf", "--last-failed", "--ff", "--no-cov", "--rerun", "--rerun-tasks"),
     )
 )
@@ -277,6 +279,8 @@ def step_of(command: SimpleCommand) -> str:
         return next((kind for kind in kinds if kind == FETCH), SELECT if SELECT in kinds else "")
     if kinds and words[0] not in _PLACES_AND_FILES:
         return kinds[0]
+    if len(command.words) > 1 and _STEP_WORDS.get(command.words[-1]) == START:
+        return START  # what tools for a service end with: `pg_ctlcluster 16 main start`
     return _step_of_program(words[0] if words else "")
 
 
@@ -299,8 +303,13 @@ def is_looking(command: SimpleCommand) -> bool:
         return _looks_with_git(words[:3])
     if _first_verb(words) == "get":
         return not _fetches_by_get(command)
+    if any(pair in _SHOWING_SETTINGS for pair in pairwise(words[:3])):
+        return True
     asks_for_help = words[-1:] == ["-h"]  # else it may be a host
     return asks_for_help or any(word in _LOOKING_WORDS or _LOOKING_WORD.fullmatch(word) for word in words[:3])
+
+
+_SHOWING_SETTINGS = frozenset(("config", verb) for verb in ("get", "list", "ls", "show", "view"))
 
 
 def _first_verb(words: Sequence[str]) -> str:

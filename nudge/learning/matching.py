@@ -149,6 +149,8 @@ def _weigh_program(cure: Cure, call: Call, job: str, alike: float, *, is_same_to
         return 0.0
     if cure.keeps_arguments and is_same_tool and alike >= _SAME:
         return alike + 0.1 * is_same_job
+    if cure.family == "directory" and is_same_tool and alike >= _SAME:
+        return alike  # nothing of this program's is here, whatever it is to do
     is_same_call = is_same_tool and cure.subcommand == call.subcommand and not cure.job
     return alike if is_same_call or (is_same_job and (is_same_tool or alike >= 0.9)) else 0.0
 

@@ -55,7 +55,9 @@ def _helping_options(attempt: Attempt, inserted: Sequence[tuple[int, str]], targ
     options = [
         at
         for at, word in inserted
-        if _is_option(word) and word not in NOISE and _may_cure(worked.words[at:], failure, is_check=is_check)
+        if _is_option(word)
+        and (word not in NOISE or _names_file_of_repo(worked.words[at + 1 : at + 2]))
+        and _may_cure(worked.words[at:], failure, is_check=is_check)
     ]
     numbers = [at for at in targets if any(map(str.isdigit, worked.words[at]))]
     return [*options, *(numbers if failure.family == "port" else ())]
@@ -113,6 +115,11 @@ def _more_time(attempt: Attempt) -> tuple[str, ...]:
 
 def _words_at(call: Call, places: Sequence[int]) -> tuple[str, ...]:
     return tuple(call.words[at] for at in places)
+
+
+def _names_file_of_repo(values: Sequence[str]) -> bool:
+    """Whether the value behind an option is a path: `-s` is less output for one program, settings for another."""
+    return any("/" in value and not value.startswith("-") for value in values)
 
 
 _SETTING = re.compile(r"[A-Za-z_]\w*=")

@@ -124,7 +124,11 @@ def _did_not_help(fact: Fact, entry: OpenFailure, outcome: Outcome) -> bool:
     if cure.kind not in (VARIABLE, FLAG):
         words = fact.answer_words
         failure = outcome.failure
-        is_other = failure is not None and (failure.nature == UNKNOWN or family_of(failure.family).is_breaking)
+        # What starts the program elsewhere fails there for want of something else; it is learned again once it works.
+        is_elsewhere = cure.kind == LAUNCHER and failure is not None and failure.family == "connection"
+        is_other = is_elsewhere or (
+            failure is not None and (failure.nature == UNKNOWN or family_of(failure.family).is_breaking)
+        )
         return is_other and bool(words) and any(call.words[: len(words)] == words for call in outcome.calls)
     calls = [call for call in outcome.calls if call.tool == cure.tool]
     if cure.kind == FLAG:

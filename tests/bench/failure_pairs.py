@@ -27,14 +27,15 @@ from tests.harness import Machine
 
 DATA = Path(__file__).parent / "data"
 OPEN, OWN = "failure_pairs.jsonl", "own_failure_pairs.jsonl"
-DEVELOPED = tuple(f"dev{number}_failure_pairs.jsonl" for number in ("", 2, 3, 4, 5, 6, 7))
+DEVELOPED = tuple(f"dev{number}_failure_pairs.jsonl" for number in ("", 2, 3, 4, 5, 6, 7, 8))
 """The sets: given, of this project, and those that the rules were compared with while they were written. Before a rule
 was changed for the second of these, 65 % of it were answered, and 5.7 % of its cases were wrong or false. The third was
 written in six parts, each met by the rules that the parts before it had left: 77, 78, 58, 75, 94 and 76 % were
 answered, and of the 267 cases 9 were wrong or false. Of the fourth, 42 of 50 were answered, and none of its 80
 cases was wrong or false, before a rule was changed for it; of the fifth, 47 of 55, and 5
 of 124, in two parts. Of the sixth, 30 of 32, and none of 53. Of the
-seventh, in ecosystems that the other sets leave out, 35 of 54, and 1 of 90."""
+seventh, in ecosystems that the other sets leave out, 35 of 54, and 1 of 90. Of
+the eighth, with the rules that the seventh had left, 24 of 36, and 3 of 60."""
 ANSWERED = {OPEN: 85.0, OWN: 85.0}  # % of the cases with an answer, at least
 WRONG = 3.0  # % of all cases
 TOKENS = 60.0  # of the longest line

@@ -156,11 +156,30 @@ NO_SOCKET = "{tool}: Can't connect to local server through socket '/run/x.sock' 
             ("vault read b", "Error: vault sealed: no unseal token was found for host seven"),
             "VAULT_TOKEN_FILE=~/.vault/token",
         ),
+        (
+            ("mvn test", "[ERROR] requires a project to execute but there is no POM in this directory (/x)."),
+            "./gradlew test",
+            ("mvn compile", "[ERROR] requires a project to execute but there is no POM in this directory (/x)."),
+            "./gradlew test",
+        ),
+        (
+            ("php cli.php a", 'Your packages require a PHP version ">= 8.3.0". You are running 8.1.2.'),
+            "php8.3 cli.php a",
+            ("php cli.php b", 'Your packages require a PHP version ">= 8.3.0". You are running 8.1.2.'),
+            "php8.3",
+        ),
+        (
+            ("bin/app test", REFUSED),
+            "sudo pg_ctlcluster 16 main start && bin/app test",
+            ("bin/app seed", REFUSED),
+            "sudo pg_ctlcluster 16 main start",
+        ),
     ],
 )
 def test_the_same_lack_is_answered_for_another_command(failed: Step, worked: str, then: Step, answer: str) -> None:
     """Another program without the same module, another module from the same place, a program of the same house, the
-    same server in other words; and a variable that says where a secret is, not what it is."""
+    same server in other words, a variable that says where a secret is, a program that has no project here, a version,
+    a service that another tool starts."""
     assert answer in told((failed, (worked, "")), then=then)
 
 
@@ -207,11 +226,20 @@ MISSING = "bash: pytest: command not found"
         (("pytest", MISSING), ("pip install pytest", ""), ("ls", "")),
         (("npm run dev", "Error: Port 5173 is already in use"), ("fuser -k 5173/tcp", ""), ("npm run dev", "")),
         (("docker compose up -d db", ""), ("psql -c a", "psql: error: connection refused"), ("psql -c a --echo", "")),
+        (
+            ("npm ci", "request to https://r.example failed, reason: self-signed certificate in certificate chain"),
+            ("npm config get registry", ""),
+            ("NODE_EXTRA_CA_CERTS=/x/root.crt npm ci", ""),
+        ),
+        (
+            ("kubectl logs job/a", 'Error: container "a" in pod "a-1" is waiting to start: ContainerCreating'),
+            ("kubectl logs job/a --tail=2", ""),
+        ),
     ],
 )
 def test_these_teach_nothing(session: tuple[Step, ...]) -> None:
     """Other output options, a hidden exit code, an echo, an undone change, a retry, an install alone, a killed process,
-    a service that was only not up yet."""
+    a service that was only not up yet, what only looks at a setting beside a variable that is never told, a wait."""
     failed = next(step for step in session if step[1])
     assert told(session, then=failed) == ""
 
@@ -363,3 +391,15 @@ def test_a_hook_that_wants_a_formatter_is_told() -> None:
     failed = ("git commit -m x", "** (Mix) mix format failed due to --check-formatted.\nhook exited with code 1")
     session = (failed, ("mix format", ""), ("git commit -am x", ""))
     assert told(session, session, then=failed) == '"mix format"'
+
+
+def test_a_launcher_that_fails_for_another_lack_is_withdrawn() -> None:
+    """Its service is gone; had it started again, the launcher would have been learned anew."""
+    failed = ("psql -c a", "bash: psql: command not found")
+    launched = "docker compose exec -T db psql -c a"
+    session = (failed, (launched, ""))
+    assert told(session, then=failed)
+    gone = (failed, (launched, 'service "db" is not running'), ("docker compose up -d db", "no such service: db"))
+    assert told(session, gone, then=failed) == ""
+    back = (failed, (launched, 'service "db" is not running'), ("docker compose up -d db", ""), (launched, ""))
+    assert "docker compose exec" in told(session, back, then=failed)
