@@ -5,10 +5,8 @@ A migration is never edited after its release: a later one corrects it.
 
 from __future__ import annotations
 
-import json
-
-from nudge.core.note_files import index_files
-from nudge.core.passages import index_passages, rows_of
+from nudge.core.passages import rows_of
+from nudge.storage.conversions import index_stored_files, index_stored_passages, keep_facts_that_ran
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -237,12 +235,6 @@ _PASSAGES = (
 )
 
 
-def _index_passages(connection: sqlite3.Connection) -> None:
-    for note_id, title, content in connection.execute("SELECT id, title, content FROM notes"):
-        if isinstance(title, str) and isinstance(content, str):  # a damaged row must not stop the others
-            index_passages(connection, note_id, title, content)
-
-
 _NOTE_FILES = (
     # An index of the files in a note's metadata (`is_given`), and of the paths that its text names:
     # `nudge.core.note_files`.
@@ -256,17 +248,6 @@ _NOTE_FILES = (
 )
 
 
-def _index_files(connection: sqlite3.Connection) -> None:
-    for note_id, title, content, metadata in connection.execute("SELECT id, title, content, metadata FROM notes"):
-        if not isinstance(title, str) or not isinstance(content, str):  # a damaged row must not stop the others
-            continue
-        try:
-            fields = json.loads(metadata)
-        except (TypeError, ValueError, RecursionError):
-            fields = {}
-        index_files(connection, note_id, fields if isinstance(fields, dict) else {}, title, content)
-
-
 _PINNED_NOTES = (
     # Every start of a session asks for them.
     "CREATE INDEX notes_pinned ON notes(namespace) WHERE instr(tags, '\"pinned\"') > 0",
@@ -277,41 +258,6 @@ _UNUSED_LINES = (
     # Why a line can no longer be used: the session had done what it says before, or another line that says it was used.
     "ALTER TABLE told ADD COLUMN unused TEXT",
 )
-
-
-_OPERATORS = (";", "&", "|", "\n", "(", ")")
-_FACT_KEY = "project = ? AND kind = ? AND subject = ? AND answer = ? AND session_id = ?"
-
-
-def _keep_facts_that_ran(connection: sqlite3.Connection) -> None:
-    """Earlier versions put answers together from words, without their quotes. Keep those that a session ran as they
-    stand; one that goes on behind them ends in an ellipsis from now on."""
-    stored = connection.execute(
-        "SELECT project, kind, subject, answer, session_id FROM facts"
-        " WHERE details = '{}' AND kind IN ('program', 'module', 'option', 'target', 'call')"
-    ).fetchall()
-    for *key, answer, session in stored:
-        rows = connection.execute(
-            "SELECT content FROM observations WHERE session_id = ? AND instr(content, ?)", (session, answer)
-        )
-        row = (*key, answer, session)
-        whole = {_is_whole_command(answer, line) for (line,) in rows} - {None}
-        if not whole:
-            connection.execute(f"DELETE FROM facts WHERE {_FACT_KEY}", row)  # noqa: S608 - constants
-        elif True not in whole:
-            connection.execute(f"UPDATE facts SET answer = answer || ' …' WHERE {_FACT_KEY}", row)  # noqa: S608
-
-
-def _is_whole_command(text: str, line: str) -> bool | None:
-    """Whether a text is a command of the line, from operator to operator; False for the beginning of a command, None
-    for any other part."""
-    before, _, behind = line.partition(text)
-    if before.rstrip(" ")[-1:] not in ("", *_OPERATORS):
-        return None
-    rest = behind.lstrip(" ")
-    if not rest or rest[0] in _OPERATORS or rest.lstrip("0123456789")[:1] == ">":
-        return True
-    return False if behind[0] == " " else None
 
 
 _BANS_OF_FACTS = (
@@ -478,8 +424,8 @@ _VECTORS = (
 
 MIGRATIONS: tuple[Migration, ...] = (
     *(_HISTORY, _MEMORIES, _FACTS, _LEDGER, _JOURNAL, _LINES_OF_PROJECTS),
-    *(_KEPT_KINDS, _PASSAGES, _index_passages, _FACT_DETAILS, _keep_facts_that_ran),
-    *(_NOTE_FILES, _index_files, _PINNED_NOTES, _UNUSED_LINES, _BANS_OF_FACTS, _MERGED_PASSAGES),
+    *(_KEPT_KINDS, _PASSAGES, index_stored_passages, _FACT_DETAILS, keep_facts_that_ran),
+    *(_NOTE_FILES, index_stored_files, _PINNED_NOTES, _UNUSED_LINES, _BANS_OF_FACTS, _MERGED_PASSAGES),
     *(_CALLED_COUNTS, _PROPOSALS, _TEAM, _VECTORS),
 )
 LATEST = len(MIGRATIONS)

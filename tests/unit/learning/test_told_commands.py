@@ -17,7 +17,7 @@ from nudge.learning.fact import Fact
 from nudge.learning.facts import Facts
 from nudge.learning.outcome import Outcome
 from nudge.learning.trail import Trail
-from nudge.storage import migrations
+from nudge.storage import conversions, migrations
 from tests.unit.history.stored import NOW, event
 
 _NO_PYTEST = "bash: line 1: pytest: command not found"
@@ -107,7 +107,7 @@ def test_an_answer_that_never_ran_is_forgotten(kind: str, answer: str, kept: lis
         *("cd web && FOO='a b' make test 2>&1 | tail", "cd web; make test", "MSG='done; rm -rf ~/build' uv run x"),
     )
     with sqlite3.connect(":memory:", isolation_level=None) as connection:
-        before = migrations.MIGRATIONS.index(migrations._keep_facts_that_ran)
+        before = migrations.MIGRATIONS.index(conversions.keep_facts_that_ran)
         migrations.migrate(connection, migrations.MIGRATIONS[:before])
         for line in lines:
             store.insert_event(connection, event(content=line))
