@@ -1,28 +1,23 @@
-"""The application: executes the operations of a table on one session. Interfaces call `App.execute` and nothing else.
-
-The two operations on the server itself, status and stop, are at the end.
-"""
+"""The application: executes the operations of a table. Interfaces call `App.execute` and nothing else."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import logging
-import os
 import sqlite3
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator, Mapping, Sequence, Set
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
 from hashlib import blake2b
-from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from nudge.core import limits, transfer_files
 from nudge.core.aliases import with_own_names
+from nudge.core.answers import Answers, check_fingerprint
 from nudge.core.call import Call, ClientProcesses, Params, SessionActivity, parse_params
-from nudge.core.clock import boot_seconds
 from nudge.core.errors import (
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
@@ -32,13 +27,12 @@ from nudge.core.errors import (
     StorageFailed,
     Unavailable,
 )
-from nudge.core.loop_turns import with_loop_turns
-from nudge.hints.lifetime import Answers, HintLifetime, PreviousLifetime, check_fingerprint
-from nudge.hints.model import Decision, Hint, Identity, hide_secrets
+from nudge.hints.commit_ops import HintChanges
+from nudge.hints.lifetime import HintLifetime
 from nudge.learning.facts import Facts
 from nudge.meaning.search_ops import Meaning
+from nudge.notes.deferred_ops import DeferredWork
 from nudge.proposals.language_model import LanguageModel
-from nudge.storage.changelog import ChangeLog, LogGone
 from nudge.storage.database import Database, StoredAnswer, find_answer, run_once
 from nudge.telling.edits import Edits
 from nudge.telling.ledger import Ledger
@@ -90,6 +84,10 @@ class App:
         self._operations = operations
         self.lifetime = lifetime
         self.confirm_role = confirm_role
+        self.changes = HintChanges(lifetime, confirm_role)
+        """Commits changes of hints."""
+        self.directory = lifetime.directory
+        """The runtime directory; None when it cannot be written."""
         self.describe: Callable[[], dict[str, Any]] = dict
         self.request_stop: Callable[[bool, bool], dict[str, Any]] = lambda _force, _forget: {}
         self.drain: Callable[[], Awaitable[int]] = _nothing_to_drain
@@ -108,13 +106,8 @@ class App:
         """The lines that active sessions were told."""
         self.clients = ClientProcesses()
         """Which session each client process is in."""
-        self.recalled: list[Sequence[int]] = []
-        """The notes of recalls that are not counted yet."""
-        self.counting: asyncio.Task[None] | None = None
-        """Counts recalls. What shows the counts sets `count_now` and waits for it."""
-        self.count_now = asyncio.Event()
-        self.merging: asyncio.Task[None] | None = None
-        """Merges the index of notes some seconds after notes were stored."""
+        self.deferred = DeferredWork(self)
+        """The work on notes that follows an answer."""
         self.meaning = Meaning(self)
         """The meaning of notes, if there is a model."""
         self.team: TeamSync | None = None
@@ -126,18 +119,11 @@ class App:
         self.on_write: set[Callable[[str], None]] = set()
         """Called with the name of each operation that may have changed something."""
         self.calls = 0
-        self.last_error: str | None = None
-        self.directory: str | None
-        """The runtime directory; None when it cannot be written."""
-        self._previous: PreviousLifetime
-        self._use_directory()
         self.exporting = asyncio.Lock()
         """Held by the large export that is being written: others read the database at the same time."""
         self._answers = Answers()
         """Of writes that are not answered from the change log."""
         self._running: dict[str, _RunningWrite] = {}
-        self._writing = asyncio.Lock()
-        self._compacting: asyncio.Task[None] | None = None
         self._background: set[asyncio.Task[None]] = set()
 
     async def execute(self, name: str, params: object, call: Call) -> Any:
@@ -152,7 +138,7 @@ class App:
         call = call.located(parsed.place())
         if operation.effect == "read":
             return await operation.run(self, parsed, call)
-        _refuse_late(call)
+        call.refuse_late()
         # The key of a hook is the id of its event, by which the history tells a repeated event.
         if call.request_id is None or call.interface == "hook":
             result = await operation.run(self, parsed, call)
@@ -166,7 +152,7 @@ class App:
     async def _answer_once(self, call: Call, run: Callable[[], Awaitable[Any]]) -> Any:
         """Run a write, unless its request id was used before: then return the first call's answer, and wait for it if
         need be. Raises Invalid for a key of another call. What must also be known to the next server is kept with the
-        change itself, by `commit` and `write_once`."""
+        change itself, by `HintChanges.commit` and `write_once`."""
         request_id = call.request_id
         assert request_id is not None
         while True:
@@ -179,7 +165,7 @@ class App:
             try:
                 return await asyncio.shield(running.answer)
             except Unavailable:  # nothing was applied, maybe since the deadline of the first call has passed
-                _refuse_late(call)
+                call.refuse_late()
         running = self._running[request_id] = _RunningWrite(
             call.fingerprint, asyncio.get_running_loop().create_future()
         )
@@ -197,94 +183,13 @@ class App:
             self._answers.remember(self.now(), request_id, result, call.fingerprint)
         return result
 
-    async def serialize(self, call: Call, change: Callable[[], Awaitable[Any]]) -> Any:
-        """Make one change at a time; a call that was answered before gets the same answer and changes nothing."""
-        async with self._writing:
-            if call.request_id is not None and call.request_id in self.lifetime.answers:
-                return self.lifetime.answers.get(call.request_id, call.fingerprint)
-            _refuse_late(call)
-            return await change()
-
-    def commit(self, decision: Decision, call: Call, *, is_outgoing: bool = True) -> Any:
-        """Append the change to the log, then apply it in memory: an acknowledged change survives the process, and one
-        that fails has changed nothing. One that is not outgoing came from the team, and is not sent back to it."""
-        if decision.change or call.request_id:
-            record, outbox = _record_of(decision, call, self.now()), self.lifetime.outbox
-            record = outbox.number(record) if is_outgoing else record
-            self._append(record)
-            outbox.replay(record)
-        self.lifetime.store.apply(decision.change)
-        return self._acknowledged(decision, call)
-
-    async def commit_large(self, decision: Decision, call: Call, *, is_outgoing: bool = True) -> Any:
-        """`commit` for a change of possibly thousands of hints. A whole new log is written on a worker thread and
-        renamed into place, which commits the change; then the store switches to the new state in one step. Call it
-        within `serialize`."""
-        if len(decision.change) <= limits.APPENDED_HINTS:
-            return self.commit(decision, call, is_outgoing=is_outgoing)
-        log = self._log_to_write()
-        index = await asyncio.to_thread(self.lifetime.store.prepare, decision.change)
-        before, outbox = self.lifetime.outbox, self.lifetime.outbox.copy()
-        if is_outgoing:
-            outbox.replay(outbox.number(_record_of(decision, Call(), self.now())))
-        self.lifetime.outbox = outbox  # the new log is to have its changes
-        if log is not None:
-            try:
-                with self._track_failure():
-                    await self._replace_log(log, list(index), decision, call)
-            except BaseException:
-                self.lifetime.outbox = before
-                raise
-        replaced = self.lifetime.store.swap(index)
-        result = self._acknowledged(decision, call)
-        await asyncio.to_thread(replaced.free)
-        return result
-
-    async def _replace_log(self, log: ChangeLog, hints: list[Hint], decision: Decision, call: Call) -> None:
-        def records() -> Iterator[dict[str, Any]]:
-            answer = [_answer_of(decision, call, self.now())] if call.request_id else []
-            return chain(self.lifetime.records_of(hints), answer)
-
-        rewrite = log.begin_rewrite(self.lifetime.header())
-        try:
-            await asyncio.to_thread(rewrite.write, with_loop_turns(records()))
-            self.confirm_role()
-            log.finish_rewrite(rewrite)
-        except LogGone:
-            log.close()
-            self.lifetime.log = await asyncio.to_thread(
-                ChangeLog.create, log.path, self.lifetime.header(), with_loop_turns(records())
-            )
-        except BaseException:
-            log.abandon_rewrite(rewrite)
-            raise
-
-    def _acknowledged(self, decision: Decision, call: Call) -> Any:
-        if call.request_id:
-            self.lifetime.answers.remember(self.now(), call.request_id, decision.result, call.fingerprint)
-        self._compact_when_due()
-        return decision.result
-
-    def send_hints(self, log: str) -> None:
-        """Number the changes of hints in the log from now on, under a name for the log; with an empty one, no longer.
-        Call it within `serialize`."""
-        if log != self.lifetime.outbox.log:
-            record = {"n": [log, 1]}
-            self._append(record)
-            self.lifetime.outbox.replay(record)
-
     def now(self) -> float:
         return self.lifetime.clock.now()
 
-    def _use_directory(self) -> None:
-        self.directory = None if self.lifetime.log is None else os.path.dirname(self.lifetime.log.path)
-        self._previous = PreviousLifetime(self.directory)
-
     def write_log(self) -> bool:
         """Write the change log that there was no room for; return whether that succeeded now."""
-        is_written = self.lifetime.log is None and self.lifetime.write_log()
-        if is_written:
-            self._use_directory()
+        is_written = self.changes.write_log()
+        self.directory = self.lifetime.directory
         return is_written
 
     def require_directory(self) -> str:
@@ -316,7 +221,7 @@ class App:
         hold the database for longer than that."""
 
         def work_in_time(connection: sqlite3.Connection) -> _T:
-            _refuse_late(call)
+            call.refuse_late()
             return work(connection)
 
         self.confirm_role()
@@ -336,20 +241,6 @@ class App:
         if request_id is None:
             return None
         return await self.read(lambda connection: find_answer(connection, request_id, call.fingerprint))
-
-    async def previous_note(self) -> str | None:
-        """The sentence for a caller that finds nothing: how many hints of the previous session can be imported. None
-        when there are none."""
-        identities = await asyncio.to_thread(self._previous.identities)
-        missing = self.lifetime.store.count_missing(self.now(), identities)
-        if not missing:
-            return None
-        hints = "1 hint of the previous session is" if missing == 1 else f"{missing} hints of the previous session are"
-        return f"{hints} kept; bring back with: nudge import --previous"
-
-    async def note_import(self, identities: Set[Identity]) -> None:
-        """Offer the hints of the previous session no longer if an import had all of them."""
-        await asyncio.to_thread(self._previous.mark_imported, identities)
 
     async def in_learning_thread(self, work: Callable[[], _T]) -> _T:
         """Run `work` on the one thread that the facts belong to: what was learned is changed and read in order, and a
@@ -374,7 +265,7 @@ class App:
 
     async def tick(self) -> None:
         """Do the work that is due once a minute."""
-        async with self._writing:
+        async with self.changes.writing:
             self.tidy()
         await self.meaning.start()
 
@@ -382,15 +273,8 @@ class App:
         """Write a heartbeat to the log; drop expired hints, old answers and the files of abandoned transfers."""
         if self.directory is not None:
             transfer_files.sweep(self.directory)
-        for answers in (self.lifetime.answers, self._answers):
-            answers.forget_old(self.now())
-        change = self.lifetime.store.decide_sweep(self.now())
-        try:
-            self._append({**change.without_secrets().to_record(), "t": self.now()})
-        except NudgeError as error:
-            _log.warning("heartbeat not written: %s", error.message)
-            return
-        self.lifetime.store.apply(change)
+        self._answers.forget_old(self.now())
+        self.changes.sweep()
 
     async def in_slices(self, steps: Generator[None, None, _T]) -> _T:
         """Drive a long computation in short slices, between which the event loop serves other calls."""
@@ -415,62 +299,6 @@ class App:
             return result
         return await asyncio.to_thread(_finish, steps, time.monotonic() + limits.SEARCH_TIMEOUT)
 
-    def _append(self, record: dict[str, Any]) -> None:
-        log = self._log_to_write()
-        if log is None:
-            return
-        with self._track_failure():
-            try:
-                log.append(record)
-            except LogGone:
-                self.rewrite_log(log).append(record)
-
-    def _log_to_write(self) -> ChangeLog | None:
-        """None: changes are kept in memory only."""
-        self.confirm_role()
-        if self.lifetime.read_only:
-            raise StorageFailed(self.lifetime.read_only)
-        return self.lifetime.log
-
-    @contextmanager
-    def _track_failure(self) -> Iterator[None]:
-        try:
-            yield
-            self.last_error = None
-        except StorageFailed as error:
-            self.last_error = error.message
-            raise
-
-    def rewrite_log(self, log: ChangeLog) -> ChangeLog:
-        """Write a log whose file is gone or was replaced anew from memory, which holds every acknowledged change."""
-        log.close()
-        self.lifetime.log = ChangeLog.create(log.path, self.lifetime.header(), self.lifetime.records())
-        return self.lifetime.log
-
-    def _compact_when_due(self) -> None:
-        log = self.lifetime.log
-        if log is None or self._compacting is not None or not log.compaction_due:
-            return
-        self._compacting = asyncio.ensure_future(self._compact(log))
-
-    async def _compact(self, log: ChangeLog) -> None:
-        rewrite = log.begin_rewrite(self.lifetime.header())
-        try:
-            await asyncio.to_thread(rewrite.write, with_loop_turns(self.lifetime.records()))
-            async with self._writing:
-                if self.lifetime.log is log and not rewrite.abandoned:
-                    log.finish_rewrite(rewrite)
-        except StorageFailed as error:
-            log.abandon_rewrite(rewrite)
-            _log.warning("compaction failed: %s", error.message)
-        finally:
-            self._compacting = None
-
-
-def _refuse_late(call: Call) -> None:
-    if call.deadline is not None and boot_seconds() > call.deadline:
-        raise Unavailable("the request came too late and was not applied; send it again")
-
 
 async def _nothing_to_drain() -> int:
     return 0
@@ -488,15 +316,6 @@ def _finish(steps: Generator[None, None, _T], give_up: float) -> _T:
         f"takes longer than {limits.SEARCH_TIMEOUT} s; simplify it, or narrow the search by component or tags",
         field="regex",
     )
-
-
-def _record_of(decision: Decision, call: Call, now: float) -> dict[str, Any]:
-    change = decision.change.without_secrets().to_record()
-    return {**change, "t": now, **(_answer_of(decision, call, now) if call.request_id else {})}
-
-
-def _answer_of(decision: Decision, call: Call, now: float) -> dict[str, Any]:
-    return {"t": now, "id": call.request_id, "request": call.fingerprint, "result": hide_secrets(decision.result)}
 
 
 def _fingerprint(name: str, params: dict[str, Any]) -> str:

@@ -22,8 +22,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from nudge.clients import registry
 from nudge.core import limits
+from nudge.core.clock import boot_seconds
 from nudge.core.context import NO_CONTEXT, Context
-from nudge.core.errors import Invalid
+from nudge.core.errors import Invalid, Unavailable
 from nudge.core.text import to_unicode
 from nudge.core.visibility import VARIABLES, Visibility
 
@@ -85,6 +86,11 @@ class Call:
         if named is self.context is NO_CONTEXT:
             return self
         return replace(self, context=named.located(self.context))
+
+    def refuse_late(self) -> None:
+        """Raise Unavailable when the deadline of a write has passed."""
+        if self.deadline is not None and boot_seconds() > self.deadline:
+            raise Unavailable("the request came too late and was not applied; send it again")
 
     def with_variables(self, context: Context, names: frozenset[str]) -> Context:
         """The context with the caller's values of these variables, unless it has an environment; raises EnvNeeded when

@@ -11,18 +11,17 @@ import contextlib
 import json
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, NamedTuple
 
 from nudge import __version__
 from nudge.core import files, limits, paths
-from nudge.core.clock import SESSION, Clock, boot_id
-from nudge.core.context import Context, project_of
-from nudge.core.errors import Invalid, StorageFailed, Unavailable
+from nudge.core.answers import Answer, Answers
+from nudge.core.clock import Clock, boot_id
+from nudge.core.errors import StorageFailed, Unavailable
 from nudge.core.locks import OwnerLock, is_free
-from nudge.core.repos import is_same_repo
 from nudge.hints.model import Change, Hint, Identity, hide_secrets, is_copied_fact
 from nudge.hints.outbox import HintOutbox
 from nudge.hints.scope import scope_of
@@ -31,61 +30,7 @@ from nudge.settings.config import Settings, Sources
 from nudge.storage import spool
 from nudge.storage.changelog import LOG_FORMAT, ChangeLog, LogContents, damaged_copies, keep_damaged, read_log
 
-_Put = dict[str, Any]  # the record of a hint in the change log
 NO_SESSION = ""  # the session id in a log that holds only what outlived a forgotten session
-
-
-class Answer(NamedTuple):
-    when: float
-    result: str
-    fingerprint: str | None
-
-
-class Answers:
-    """Results of recent writes by their request id: a repeated call gets the first one's answer.
-
-    Results are kept as JSON text, which takes a third of the memory: at most MAX_ANSWERS of them, and MAX_ANSWER_BYTES
-    in all. The oldest go first.
-    """
-
-    def __init__(self) -> None:
-        self._by_key: dict[str, Answer] = {}
-        self._size = 0
-
-    def __contains__(self, request_id: str | None) -> bool:
-        return request_id in self._by_key
-
-    def get(self, request_id: str, fingerprint: str | None) -> Any:
-        """The result kept under `request_id`; raises Invalid when the key belongs to another call."""
-        answer = self._by_key[request_id]
-        check_fingerprint(answer.fingerprint, fingerprint)
-        return json.loads(answer.result)
-
-    def remember(self, now: float, request_id: str, result: Any, fingerprint: str | None = None) -> None:
-        self._forget(request_id)
-        self._by_key[request_id] = answer = Answer(now, json.dumps(result), fingerprint)
-        self._size += len(answer.result)
-        while len(self._by_key) > limits.MAX_ANSWERS or self._size > limits.MAX_ANSWER_BYTES:
-            self._forget(next(iter(self._by_key)))
-
-    def _forget(self, request_id: str) -> None:
-        if (answer := self._by_key.pop(request_id, None)) is not None:
-            self._size -= len(answer.result)
-
-    def forget_old(self, now: float) -> None:
-        for request_id, answer in list(self._by_key.items()):
-            if now - answer.when <= limits.REQUEST_ID_KEPT:
-                return  # insertion order is time order
-            self._forget(request_id)
-
-    def items(self) -> list[tuple[str, Answer]]:
-        return list(self._by_key.items())
-
-
-def check_fingerprint(first: str | None, repeated: str | None) -> None:
-    """Raise Invalid when two calls with one request id are not the same call; None: not known."""
-    if None not in (first, repeated) and first != repeated:
-        raise Invalid("was used for another call; make a new one for each", field="once")
 
 
 @dataclass
@@ -119,6 +64,11 @@ class HintLifetime:
             return False
         self.unwritten_log = self.warning = None
         return True
+
+    @property
+    def directory(self) -> str | None:
+        """The runtime directory; None when it cannot be written."""
+        return None if self.log is None else os.path.dirname(self.log.path)
 
     @property
     def id(self) -> str:
@@ -444,62 +394,3 @@ def _new_store(
         default_ttl=settings.default_ttl,
         idle=settings.hint_idle,
     )
-
-
-# Without a server
-
-
-def read_eligible_hints(
-    directory: str, settings: Settings, context: Context, environ: Mapping[str, str]
-) -> list[dict[str, Any]]:
-    """The best hints about this context that a server would have if it started now, as `nudge.query` returns them.
-    Reads the change log and writes nothing."""
-    contents = read_log(os.path.join(directory, paths.CHANGE_LOG))
-    if contents is None or contents.header is None or contents.newer:
-        return []
-    puts = _latest_puts(contents.records, context.repo)
-    if not continues(contents, settings, directory):
-        puts = [put for put in puts if put["meta"].get("ttl", SESSION) != SESSION]
-    now = clock_of(contents).now()
-    store = _build_store(contents.header, puts, settings, now)
-    env = {name: environ[name] for name in store.env_names() if name in environ}
-    steps = store.query(now, context=context.with_env(env), limit=limits.INJECTION_VARIANTS)
-    hints: list[dict[str, Any]] = _run_steps(steps)["hints"]
-    return store.drop_unproven(hints, project_of(context.repo, context.cwd))
-
-
-def _latest_puts(records: Iterable[dict[str, Any]], repo: str | None) -> list[_Put]:
-    """The latest version of each variant that may be for this repo: building the others takes too long."""
-    latest: dict[Identity, _Put] = {}
-    for record in records:
-        for component, key, scope_key in record.get("removals", ()):
-            latest.pop((component, key, scope_key), None)
-        for put in record.get("puts", ()):
-            scope = put["meta"].get("scope", {})
-            if _may_match(scope, repo):
-                latest[put["component"], put["key"], scope_of(scope).key] = put
-    return list(latest.values())
-
-
-def _may_match(scope: Mapping[str, Any], repo: str | None) -> bool:
-    """The repo is part of a variant's identity, so all versions of a variant pass, or none."""
-    repos = scope.get("repo")
-    if repos is None or repo is None:
-        return repos is None
-    return any(is_same_repo(one, repo) for one in ([repos] if isinstance(repos, str) else repos))
-
-
-def _build_store(header: dict[str, Any], puts: list[_Put], settings: Settings, now: float) -> HintStore:
-    store = HintStore(header["session"], header["created"], idle=settings.hint_idle)
-    newest = sorted(puts, key=lambda put: -put["updated_at"])[: limits.OFFLINE_HINTS]
-    store.apply(Change.from_record({"puts": newest, "removals": []}))
-    store.apply(store.decide_sweep(now))
-    return store
-
-
-def _run_steps(steps: Any) -> Any:
-    while True:
-        try:
-            next(steps)
-        except StopIteration as finished:
-            return finished.value

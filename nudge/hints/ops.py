@@ -194,7 +194,7 @@ async def _with_near(
 async def _with_previous_offer(app: App, error: NotFound) -> NotFound:
     """The error with how to import the hints of the previous session, when there are any. A hint that exists, but not
     for here, is not one of those: the reasons say more."""
-    note = None if error.data.get("why_not") else await app.previous_note()
+    note = None if error.data.get("why_not") else await app.changes.previous_note()
     return NotFound(f"{error.message}; {note}", **error.data) if note else error
 
 
@@ -213,7 +213,7 @@ async def _with_previous_offer(app: App, error: NotFound) -> NotFound:
 async def set_hint(app: App, params: SetHint, call: Call) -> Any:
     scope = default_scope((params.meta or {}).get("scope"), call.context.repo)
     basis = await _find_basis(params.value, scope, call)
-    return await app.serialize(call, lambda: _set(app, params, scope, basis, call))
+    return await app.changes.serialize(call, lambda: _set(app, params, scope, basis, call))
 
 
 async def _find_basis(value: object, scope: object, call: Call) -> dict[str, str] | None:
@@ -239,7 +239,7 @@ async def _set(app: App, params: SetHint, scope: object, basis: dict[str, str] |
         decision.result["note"] = _set_note(app, decision.result["hint"], given, scope)
     elif call.interface == "cli" and app.lifetime.log is None:
         decision.result["note"] = f"kept {_lifetime(app, decision.result['hint'])}"
-    return app.commit(decision, call)
+    return app.changes.commit(decision, call)
 
 
 def _set_note(app: App, hint: dict[str, Any], given: object, scope: object) -> str:
@@ -360,7 +360,7 @@ def _add_learned(
 
 
 async def _with_previous_note(app: App, result: dict[str, Any]) -> dict[str, Any]:
-    note = await app.previous_note()
+    note = await app.changes.previous_note()
     return {**result, "note": note} if note else result
 
 
@@ -378,7 +378,7 @@ async def _with_previous_note(app: App, result: dict[str, Any]) -> dict[str, Any
 )
 async def bump(app: App, params: Bump, call: Call) -> Any:
     """Credit a hint or, where there is none, what was learned for the job."""
-    return await app.serialize(call, lambda: _bump(app, params, call))
+    return await app.changes.serialize(call, lambda: _bump(app, params, call))
 
 
 async def _bump(app: App, params: Bump, call: Call) -> Any:
@@ -403,7 +403,7 @@ async def _bump(app: App, params: Bump, call: Call) -> Any:
         name = (params.component, params.key)
         error = not_own_error(refused_error(error, learned, *name), await trusted_hints(app, context), *name)
         raise await _with_previous_offer(app, error) from None
-    return app.commit(decision, call)
+    return app.changes.commit(decision, call)
 
 
 @operation(
@@ -418,7 +418,7 @@ async def _bump(app: App, params: Bump, call: Call) -> Any:
 )
 async def delete_hint(app: App, params: DeleteHint, call: Call) -> Any:
     try:
-        return await app.serialize(call, lambda: _delete(app, params, call))
+        return await app.changes.serialize(call, lambda: _delete(app, params, call))
     except NotFound as error:
         name = (params.component, params.key)
         in_file, learned = await trusted_hints(app, call.context), await learned_here(app, call.context)
@@ -430,7 +430,7 @@ async def _delete(app: App, params: DeleteHint, call: Call) -> Any:
     visible = visible_hints(app, call)
     scope = _named_scope(app, params, call)
     decision = app.lifetime.store.decide_delete(app.now(), params.component, params.key, scope, visible=visible)
-    return app.commit(decision, call)
+    return app.changes.commit(decision, call)
 
 
 @operation(

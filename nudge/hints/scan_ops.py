@@ -59,7 +59,7 @@ class ScanResult(Result):
     ),
 )
 async def scan(app: App, params: Scan, call: Call) -> Any:
-    return await app.serialize(call, lambda: _scan(app, params, call))
+    return await app.changes.serialize(call, lambda: _scan(app, params, call))
 
 
 async def _scan(app: App, params: Scan, call: Call) -> Any:
@@ -68,7 +68,7 @@ async def _scan(app: App, params: Scan, call: Call) -> Any:
     decision = app.lifetime.store.decide_sync(
         app.now(), {"repo": params.repo}, SCANNED_BY, entries, _Unread(params.unread).keeps, bases
     )
-    return decision.result if params.dry_run else app.commit(decision, call)
+    return decision.result if params.dry_run else app.changes.commit(decision, call)
 
 
 class _Unread:

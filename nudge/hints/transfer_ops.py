@@ -144,14 +144,14 @@ async def import_(app: App, params: Import, call: Call) -> Any:
     incoming, mode = await asyncio.to_thread(read)
 
     async def commit() -> Any:
-        """Decide against the present store; `App.serialize` blocks every other write until the result."""
+        """Decide against the present store; `HintChanges.serialize` blocks every other write until the result."""
         hints = turns.between(incoming)
         decision: Decision = await asyncio.to_thread(store.decide_import, app.now(), hints, mode, visible)
-        result = await app.commit_large(decision, call)
-        await app.note_import({one.hint.identity for one in incoming})
+        result = await app.changes.commit_large(decision, call)
+        await app.changes.note_import({one.hint.identity for one in incoming})
         return result
 
-    return await app.serialize(call, commit)
+    return await app.changes.serialize(call, commit)
 
 
 class _FileHints:

@@ -37,7 +37,8 @@ from nudge.notes.draft_ops import Origin
 from nudge.notes.fields import GLOBAL, Draft, parse_time
 from nudge.notes.models import StoreMemory
 from nudge.notes.note import Lifetimes
-from nudge.notes.ops import fitting, lifetimes_of, refuse_hidden
+from nudge.notes.ops import fitting, lifetimes_of
+from nudge.notes.visible_ops import refuse_hidden
 from nudge.security.secrets import find_secret
 from nudge.telling import start_rows
 

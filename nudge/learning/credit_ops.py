@@ -59,9 +59,9 @@ async def _refresh_basis(app: App, hint: Hint, root: str) -> None:
 
     async def change() -> None:
         if basis and (decision := app.lifetime.store.decide_basis(app.now(), hint.identity, basis)) is not None:
-            app.commit(decision, Call())
+            app.changes.commit(decision, Call())
 
-    await app.serialize(Call(), change)
+    await app.changes.serialize(Call(), change)
 
 
 def _credit_delta(recorded: RecordedEvent) -> int:
@@ -103,9 +103,9 @@ async def _credit_variant(app: App, hint: Hint, delta: int, project: str | None)
 
     async def change() -> None:
         if (decision := app.lifetime.store.decide_credit(app.now(), hint.identity, delta, project)) is not None:
-            app.commit(decision, Call())
+            app.changes.commit(decision, Call())
 
-    await app.serialize(Call(), change)
+    await app.changes.serialize(Call(), change)
 
 
 async def credit_commands(app: App, database: Database, recorded: Sequence[RecordedEvent]) -> None:

@@ -7,5 +7,6 @@
 * `transfer` exchanges notes with another store, `foreign_notes` reads another database, `chat_exports` converts exports
   of chat programs, and `chat_import` writes them to a file for the import.
 * `models` are the parameters and results of the operations: `ops` (storing, finding, changing), `upkeep_ops`,
-  `transfer_ops`, `explain_ops`, `assemble_ops`. `cli` has the verbs.
+  `transfer_ops`, `explain_ops`, `assemble_ops`. `visible_ops` says what of the notes a caller sees, `deferred_ops` does
+  what follows an answer. `cli` has the verbs.
 """

@@ -21,7 +21,7 @@ from nudge.history import projects
 from nudge.learning import store as fact_store
 from nudge.notes.fields import ATTEMPT
 from nudge.notes.models import Filters
-from nudge.notes.ops import note_filter
+from nudge.notes.visible_ops import note_filter
 from nudge.repofile.hints_ops import trusted_hints
 from nudge.telling.common_words import weight_of
 from nudge.telling.ledger import Line

@@ -34,10 +34,10 @@ from nudge.notes import explain as explaining
 from nudge.notes import store as notes
 from nudge.notes.explain import INVALID_ARGUMENT, NOT_FOUND, NoteExplanation, error
 from nudge.notes.models import AnyNoteId, Filters, Limit
-from nudge.notes.ops import note_filter
 from nudge.notes.ranking import Match, matched_words, query_words, recall, scores_of
 from nudge.notes.retrieval import Words
 from nudge.notes.store import NoteFilter
+from nudge.notes.visible_ops import note_filter
 from nudge.repofile.hints_ops import trusted_hints
 
 if TYPE_CHECKING:

@@ -22,7 +22,8 @@ from nudge.notes.models import (
     Resolve,
     ResolveResult,
 )
-from nudge.notes.ops import lifetimes_of, refuse_hidden, shown_links, shown_one
+from nudge.notes.ops import lifetimes_of
+from nudge.notes.visible_ops import refuse_hidden, shown_links, shown_one
 
 
 @operation(

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -20,12 +18,11 @@ from nudge.core.visibility import Visibility, visible_to
 from nudge.notes import archive, namespaces, ranking
 from nudge.notes import store as notes
 from nudge.notes.draft_ops import Origin, checked, refuse_secrets, top_for
-from nudge.notes.fields import ATTEMPT, Draft, check_kind, parse_changes, parse_time
+from nudge.notes.fields import ATTEMPT, Draft, parse_changes
 from nudge.notes.models import (
     Bulk,
     BulkResult,
     DeleteMemoryResult,
-    Filters,
     GetMemory,
     GetMemoryResult,
     ListMemories,
@@ -43,14 +40,11 @@ from nudge.notes.models import (
     as_text,
 )
 from nudge.notes.note import Lifetimes, Note
-from nudge.notes.retrieval import Words, count_segments, is_small, merge_new_segments, merge_segments
-from nudge.notes.store import NoteFilter
+from nudge.notes.retrieval import Words, merge_new_segments
+from nudge.notes.visible_ops import note_filter, refuse_hidden, shown_links, shown_note, shown_one
 from nudge.proposals.expansion_ops import recall_more
 from nudge.proposals.store import proposed_tags
-from nudge.storage.database import Database
 
-_COUNTED_AFTER = 1.0  # seconds after a recall: each commit empties the caches of the threads that read
-_MERGED_AFTER = 2.0  # seconds after a note was stored
 _NOTES_PER_MERGE = 4  # new notes that are stored alone, for one merge of their parts of the index
 _ACKNOWLEDGED = ("id", "tier", "namespace", "kind", "title", "expires_at")
 
@@ -93,7 +87,7 @@ async def store(app: App, params: StoreMemory, call: Call) -> Any:
         }
 
     stored = await app.write_once(call, write)
-    _merge_later(app)
+    app.deferred.merge_index()
     return stored
 
 
@@ -276,7 +270,7 @@ async def recall(app: App, params: Recall, call: Call) -> Any:
     chosen, tokens = _within_budget(matches, params.budget_tokens)
     rows, more = fitting([shown_note(match.note.to_row(match.score.total), visible) for match in chosen])
     if params.touch and rows:
-        touch_later(app, [row["id"] for row in rows])
+        app.deferred.count_recall([row["id"] for row in rows])
     budget = {} if params.budget_tokens is None else {"tokens": tokens}
     has_meaning = any(match.score.components["semantic_boost"] is not None for match in matches)
     mode = "hybrid" if has_meaning else "keyword"
@@ -291,54 +285,6 @@ async def recall(app: App, params: Recall, call: Call) -> Any:
         **expanded,
         **({} if rows else archived),
     }
-
-
-def touch_later(app: App, ids: Sequence[int]) -> None:
-    """Count a recall of notes after the answer. A count that a crash loses harms nobody."""
-    app.recalled.append(ids)
-    if app.counting is None or app.counting.done():
-        app.counting = app.in_background(_touch_recalled(app))
-
-
-async def _touch_recalled(app: App) -> None:
-    """Count the recalls so far, those that come meanwhile in another transaction. What cannot be written is not
-    counted."""
-    lifetimes = lifetimes_of(app)
-    with suppress(TimeoutError):  # a commit would slow down the recalls that follow at once
-        await asyncio.wait_for(app.count_now.wait(), _COUNTED_AFTER)
-    while app.recalled:
-        ids, app.recalled = list(chain.from_iterable(app.recalled)), []
-        await app.write(Call(), partial(notes.touch, ids=ids, now=app.now(), lifetimes=lifetimes))
-
-
-def _merge_later(app: App) -> None:
-    """Merge the index of few notes some seconds after one was stored: with one segment a recall takes half as long."""
-    if app.merging is None or app.merging.done():
-        app.merging = app.in_background(_merge_small_index(app))
-
-
-async def _merge_small_index(app: App) -> None:
-    await asyncio.sleep(_MERGED_AFTER)
-    if await app.read(is_small):
-        await merge_note_index(app.require_database(), 1)
-
-
-async def merge_note_index(database: Database, most: int) -> None:
-    """Each store of a note adds to the segments of the index, and each search looks into all of them: merge them where
-    there are more than `most`. In small steps: what is recorded meanwhile never waits long."""
-    if await database.read(count_segments) <= most:
-        return
-    has_more = await database.write(lambda connection: merge_segments(connection, begin=True))
-    while has_more:
-        has_more = await database.write(merge_segments)
-
-
-async def recalls_counted(app: App) -> None:
-    """Wait until the recalls before are counted: whoever looks at a note sees them."""
-    if app.counting is not None and not app.counting.done():
-        app.count_now.set()
-        await asyncio.wait([app.counting])
-        app.count_now.clear()
 
 
 @operation(
@@ -380,7 +326,7 @@ async def search(app: App, params: SearchMemories, call: Call) -> Any:
 )
 async def list_memories(app: App, params: ListMemories, call: Call) -> Any:
     """`more`: there are others behind these."""
-    await recalls_counted(app)
+    await app.deferred.recalls_counted()
     now, visible = app.now(), visible_to(app, call)
 
     def read(connection: sqlite3.Connection) -> tuple[list[Note], dict[str, Any]]:
@@ -406,7 +352,7 @@ async def list_memories(app: App, params: ListMemories, call: Call) -> Any:
 )
 async def get(app: App, params: GetMemory, call: Call) -> Any:
     """A private note elsewhere is not found, unless its namespace is named."""
-    await recalls_counted(app)
+    await app.deferred.recalls_counted()
     now, visible = app.now(), visible_to(app, call)
 
     def read(connection: sqlite3.Connection) -> dict[str, Any]:
@@ -450,57 +396,6 @@ def fitting(rows: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], bool]
             break
         fit += 1
     return list(rows[:fit]), fit < len(rows)
-
-
-# Who asks, and what it may see
-
-
-def note_filter(connection: sqlite3.Connection, visible: Visibility, params: Filters) -> NoteFilter:
-    """The notes that the parameters mean, without those that the caller may not see."""
-    namespace = namespaces.find_named(connection, params.namespace, visible)
-    return NoteFilter(
-        namespaces=(namespace,) if namespace else None,
-        tier=params.tier,
-        tags=tuple(params.tags or ()),
-        kind=None if params.kind is None else check_kind(params.kind),
-        since=None if params.since is None else parse_time(params.since, "since"),
-        until=None if params.until is None else parse_time(params.until, "until"),
-        min_priority=params.min_priority,
-        hidden=() if namespace else namespaces.find_hidden(connection, visible),
-        here=visible.here,
-    )
-
-
-def refuse_hidden(
-    connection: sqlite3.Connection, visible: Visibility, ids: Sequence[int], *, archived: bool = False
-) -> None:
-    """Raise NotFound for a note that the caller may not see, in the words of one that does not exist."""
-    where = " in the archive" if archived else ""
-    for note_id, namespace in notes.namespaces_of(connection, ids, archived=archived):
-        if not visible.shows(namespace):
-            raise NotFound(f"there is no note m{note_id}{where}", id=note_id)
-
-
-def shown_note(row: dict[str, Any], visible: Visibility) -> dict[str, Any]:
-    """A note's row, without where it comes from if that is a project that the caller may not see."""
-    origin = row.get("origin") or {}
-    return row if visible.shows(origin.get("repo")) else {name: row[name] for name in row if name != "origin"}
-
-
-def shown_one(connection: sqlite3.Connection, visible: Visibility, note_id: int, now: float) -> Note:
-    """The note with this id. Raises NotFound, also for one that the caller may not see."""
-    refuse_hidden(connection, visible, [note_id])
-    return notes.get(connection, note_id, now)
-
-
-def shown_links(
-    connection: sqlite3.Connection, links: Sequence[dict[str, Any]], visible: Visibility
-) -> list[dict[str, Any]]:
-    """The links without those to or from a note that the caller may not see."""
-    ids = {link[end] for link in links for end in ("source_id", "target_id")} if visible.private else ()
-    found = notes.namespaces_of(connection, sorted(ids), archived=False)
-    hidden = {note_id for note_id, namespace in found if not visible.shows(namespace)}
-    return [link for link in links if hidden.isdisjoint((link["source_id"], link["target_id"]))]
 
 
 def lifetimes_of(app: App) -> Lifetimes:

@@ -31,8 +31,9 @@ from nudge.notes.fields import GLOBAL, check_namespace, rfc3339
 from nudge.notes.foreign_notes import ForeignNotes
 from nudge.notes.models import Filters
 from nudge.notes.note import find_secret_in
-from nudge.notes.ops import lifetimes_of, note_filter, shown_links, shown_note
+from nudge.notes.ops import lifetimes_of
 from nudge.notes.transfer import IncomingLink, IncomingNote, Merge
+from nudge.notes.visible_ops import note_filter, shown_links, shown_note
 from nudge.security.absolute_paths import normalize_path
 from nudge.storage import migrations
 from nudge.storage.database import Database

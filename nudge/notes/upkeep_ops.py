@@ -23,8 +23,9 @@ from nudge.notes.fields import KINDS, RELATIONS, TIERS, parse_draft
 from nudge.notes.models import Filters, Format, Limit, NoteId, Offset, OneMemory, Tier, as_text
 from nudge.notes.namespaces import find_hidden, find_named
 from nudge.notes.note import Note
-from nudge.notes.ops import fitting, lifetimes_of, note_filter, refuse_hidden, shown_note
+from nudge.notes.ops import fitting, lifetimes_of
 from nudge.notes.retrieval import Words
+from nudge.notes.visible_ops import note_filter, refuse_hidden, shown_note
 from nudge.storage.database import forget_answers
 
 _DAY = 86_400.0

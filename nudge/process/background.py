@@ -20,7 +20,7 @@ from nudge.history.purge import sweep_observations
 from nudge.history.sessions import close_silent_sessions
 from nudge.learning import store as fact_store
 from nudge.notes import upkeep_ops as memory_upkeep
-from nudge.notes.ops import merge_note_index
+from nudge.notes.deferred_ops import merge_note_index
 from nudge.proposals.background_ops import Proposer
 from nudge.settings import config
 from nudge.settings.config import Settings

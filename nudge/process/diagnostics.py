@@ -76,7 +76,7 @@ class SelfReport:
             "spool": history.pop("spool", None),
             "history": history or None,
             **({} if (model := self._app.model.report()) is None else {"model": model}),
-            "last_error": self._app.last_error,
+            "last_error": self._app.changes.last_error,
             "warnings": [*filter(None, warnings), *self._settings.warnings],
             "settings": self._settings.session,
         }

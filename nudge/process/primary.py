@@ -241,7 +241,7 @@ class Primary:
         self._token.restore()
         endpoint.publish(self._directory, self._announced)
         if lifetime.log is not None:
-            self._app.rewrite_log(lifetime.log)
+            self._app.changes.rewrite_log(lifetime.log)
         with contextlib.suppress(StorageFailed):
             config.store(self._directory, lifetime.id, self._settings.session)
         self._membership.release()
@@ -266,9 +266,9 @@ class Primary:
             except HandingOver:
                 return
             except NudgeError as error:
-                self._app.last_error = error.message
+                self._app.changes.last_error = error.message
             except OSError as error:  # no descriptor is free, or something else is where the socket was
-                self._app.last_error = f"the server's files cannot be written again: {error.strerror or error}"
+                self._app.changes.last_error = f"the server's files cannot be written again: {error.strerror or error}"
             self._leave_if_idle()
 
     async def _republish_endpoint(self) -> None:

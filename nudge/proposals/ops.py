@@ -18,7 +18,7 @@ from nudge.core.visibility import Visibility, visible_to
 from nudge.notes import store as notes
 from nudge.notes.models import NoteId, OneMemory
 from nudge.notes.note import Note
-from nudge.notes.ops import refuse_hidden, shown_one
+from nudge.notes.visible_ops import refuse_hidden, shown_one
 from nudge.proposals import store
 from nudge.proposals.answers import tags_in_answer, verdict_in_answer
 from nudge.proposals.disclosure import why_note_is_withheld, why_query_is_withheld

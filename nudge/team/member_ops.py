@@ -89,9 +89,9 @@ async def leave(app: App, call: Call) -> dict[str, Any]:
         app.team = None
 
     async def stop_numbers() -> None:
-        app.send_hints("")
+        app.changes.send_hints("")
 
-    await app.serialize(call, stop_numbers)
+    await app.changes.serialize(call, stop_numbers)
 
     def write(connection: sqlite3.Connection) -> int:
         waiting = sum(store.counts(connection, repo.project).waiting for repo in store.repos(connection))

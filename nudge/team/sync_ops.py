@@ -309,7 +309,7 @@ class Exchange:
         if known is not None:
             await self._take_hints()  # before the hints as they are now: none may be taken after a later version of it
         elif not log:
-            await self._app.serialize(Call(), self._begin_numbers)
+            await self._app.changes.serialize(Call(), self._begin_numbers)
         log, last, hints = (
             self._app.lifetime.outbox.log,
             self._app.lifetime.outbox.last,
@@ -321,7 +321,7 @@ class Exchange:
         await self._write(_note_gathered, new, log, last if known is None else None)
 
     async def _begin_numbers(self) -> None:
-        self._app.send_hints(uuid.uuid4().hex[:16])
+        self._app.changes.send_hints(uuid.uuid4().hex[:16])
 
     def _take_gathered(self, connection: sqlite3.Connection, part: Sequence[hints_ops.OutgoingHint]) -> None:
         for one in part:
@@ -356,10 +356,10 @@ class Exchange:
             puts = hints_ops.misdated(self._app.lifetime.store.hints(), names, time)
             if puts:
                 decision = self._app.lifetime.store.decide_change(self._app.now(), Change(tuple(puts)))
-                await self._app.commit_large(decision, Call(), is_outgoing=False)
+                await self._app.changes.commit_large(decision, Call(), is_outgoing=False)
 
         if names and abs(time.shift) > limits.TEAM_CLOCK_STEP:
-            await self._app.serialize(Call(), correct)
+            await self._app.changes.serialize(Call(), correct)
 
     async def _push(self) -> None:
         """Send what waits, a repo after the other. A server that only reads is no reason not to read."""
@@ -407,7 +407,7 @@ class Exchange:
     async def _take_in(self, rows: Sequence[Entry]) -> None:
         hints = [row for row in rows if row.kind == HINT and self._repos[row.project].hints]
         if hints:
-            await self._app.serialize(Call(), partial(self._take_in_hints, hints))
+            await self._app.changes.serialize(Call(), partial(self._take_in_hints, hints))
         logs: dict[tuple[str, str], list[Entry]] = {}
         for row in rows:
             logs.setdefault((row.project, row.origin), []).append(row)
@@ -444,9 +444,9 @@ class Exchange:
                     decision = lifetime.store.decide_change(self._app.now(), one)
                 except QuotaExceeded:
                     continue
-                self._app.commit(decision, Call(), is_outgoing=False)
+                self._app.changes.commit(decision, Call(), is_outgoing=False)
         else:
-            await self._app.commit_large(decision, Call(), is_outgoing=False)
+            await self._app.changes.commit_large(decision, Call(), is_outgoing=False)
 
     async def _note_contact(self) -> None:
         own = await self._read(_sent, self._repos)

@@ -85,7 +85,7 @@ def _own_hints(
         if os.path.getsize(os.path.join(directory, paths.CHANGE_LOG)) > limits.OFFLINE_LOG_BYTES:
             return []
         from nudge.hints.freshness import mark_stale
-        from nudge.hints.lifetime import read_eligible_hints
+        from nudge.hints.offline import read_eligible_hints
 
         with _gc_disabled():
             return mark_stale(read_eligible_hints(directory, settings, context, environ), context.cwd)

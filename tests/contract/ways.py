@@ -30,7 +30,6 @@ from nudge.interfaces.http import HttpServer
 from nudge.interfaces.mcp_server import McpServer
 from nudge.interfaces.operations import OPERATIONS
 from nudge.interfaces.public_port import listen
-from nudge.notes.ops import recalls_counted
 from nudge.process import endpoint
 from nudge.settings.config import Settings
 from nudge.storage.database import Database
@@ -59,7 +58,7 @@ class InProcess:
     def call(self, operation: str, params: Params) -> Outcome:
         async def answer() -> Any:
             result = await self.app.execute(operation, dict(params), Call())
-            await recalls_counted(self.app)  # a loop of its own ends with each call
+            await self.app.deferred.recalls_counted()  # a loop of its own ends with each call
             return result
 
         try:

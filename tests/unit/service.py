@@ -10,7 +10,6 @@ from nudge.core.app import App
 from nudge.core.call import Call
 from nudge.hints.lifetime import open_in_memory
 from nudge.interfaces.operations import OPERATIONS
-from nudge.notes.ops import recalls_counted
 from nudge.settings.config import Settings
 from nudge.storage.database import Database
 
@@ -34,7 +33,7 @@ class Service:
     def __call__(self, name: str, *, call: Call | None = None, **params: Any) -> Any:
         async def answer() -> Any:
             result = await self.app.execute(f"{self.prefix}{name}", params, call or self.caller)
-            await recalls_counted(self.app)
+            await self.app.deferred.recalls_counted()
             return result
 
         return asyncio.run(answer())

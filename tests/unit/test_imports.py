@@ -35,6 +35,7 @@ NAMED = {
     "nudge.telling.offline": OPS,  # the operation `nudge.inject` without a server
     "nudge.proposals.language_model": OPS,  # it sends requests
     "nudge.hints.lifetime": OPS,  # it writes the change log and replays it
+    "nudge.hints.offline": OPS,  # it reads the change log without a server
     **dict.fromkeys(("nudge.history.models", "nudge.journal.models", "nudge.notes.models"), OPS),
     **dict.fromkeys(("nudge.history.transcripts", "nudge.notes.chat_import", "nudge.hints.freshness"), CLIENT_SIDE),
     # They read the work tree, and who is at the terminal.

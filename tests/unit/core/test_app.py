@@ -15,12 +15,13 @@ from typing import Any
 import pytest
 
 from nudge.core import limits
+from nudge.core.answers import Answers
 from nudge.core.app import App
 from nudge.core.call import Call
 from nudge.core.clock import boot_seconds
 from nudge.core.errors import Invalid, Unavailable
 from nudge.core.loop_turns import with_loop_turns
-from nudge.hints.lifetime import Answers, open_in_memory
+from nudge.hints.lifetime import open_in_memory
 from nudge.interfaces.operations import OPERATIONS
 from nudge.settings.config import Settings
 from nudge.storage.database import Database, find_answer, run_once

@@ -266,7 +266,7 @@ def test_a_commit_that_fails_changes_nothing(tmp_path: Path, monkeypatch: pytest
             if fault == "disk":
                 patch.setattr(Rewrite, "write", full_disk)
             elif fault == "role":
-                patch.setattr(server.app, "confirm_role", lose_role)
+                patch.setattr(server.app.changes, "confirm_role", lose_role)
             else:
                 os.unlink(tmp_path / paths.CHANGE_LOG)
             if fault != "log removed":

@@ -18,7 +18,6 @@ from nudge.core.errors import Conflict, NotFound, Unavailable
 from nudge.core.visibility import Visibility
 from nudge.hints.lifetime import open_in_memory
 from nudge.interfaces.operations import OPERATIONS
-from nudge.notes import ops as note_ops
 from nudge.notes import ranking
 from nudge.notes import store as notes
 from nudge.proposals.expansion_ops import recall_more
@@ -40,7 +39,7 @@ class Service:
     def __call__(self, name: str, *, call: Call = HERE, **params: Any) -> Any:
         async def answer() -> Any:
             result = await self.app.execute(f"nudge.memory_{name}", params, call)
-            await note_ops.recalls_counted(self.app)
+            await self.app.deferred.recalls_counted()
             return result
 
         return asyncio.run(answer())
