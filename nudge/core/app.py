@@ -75,6 +75,15 @@ class App:
     `operations` is the table by name; `confirm_role` raises HandingOver when this process is no longer PRIMARY.
     """
 
+    database: Database | None = None
+    """The database of history and notes; without one, `require_database` raises StorageFailed."""
+    facts: Facts | None = None
+    """What was learned from outcomes, for use `in_learning_thread`; None until it is loaded."""
+    team: TeamSync | None = None
+    """Exchanges hints and notes with a team; None when none was joined."""
+    calls = 0
+    """How many calls there were."""
+
     def __init__(
         self,
         lifetime: HintLifetime,
@@ -95,10 +104,6 @@ class App:
         self.spool_recorded = asyncio.Event()
         """Set once the events that hooks spooled before this server started are recorded, or cannot be."""
         self.spool_recorded.set()
-        self.database: Database | None = None
-        """The database of history and notes; without one, `require_database` raises StorageFailed."""
-        self.facts: Facts | None = None
-        """What was learned from outcomes, for use `in_learning_thread`; None until it is loaded."""
         self._learning: ThreadPoolExecutor | None = None
         self.edits = Edits()
         """Which files were edited recently, and by whom."""
@@ -110,15 +115,12 @@ class App:
         """The work on notes that follows an answer."""
         self.meaning = Meaning(self)
         """The meaning of notes, if there is a model."""
-        self.team: TeamSync | None = None
-        """Exchanges hints and notes with a team; None when none was joined."""
         self.activity = SessionActivity()
         """When sessions were last seen, and what they did since they updated their attempts."""
         self.model = LanguageModel(lifetime.settings)
         """The language model of the session, if its settings name one."""
         self.on_write: set[Callable[[str], None]] = set()
         """Called with the name of each operation that may have changed something."""
-        self.calls = 0
         self.exporting = asyncio.Lock()
         """Held by the large export that is being written: others read the database at the same time."""
         self._answers = Answers()

@@ -11,7 +11,7 @@ import click
 
 from nudge.cli import completion, output, params, plain
 from nudge.cli.app import verb
-from nudge.cli.output import EXIT_OK, EXIT_REFUSED, Usage
+from nudge.cli.output import EXIT_OK, EXIT_REFUSED, Console, Usage
 from nudge.cli.params import LIST, NUMBER, PAIR, SYSTEMS, WHOLE, list_option, option
 from nudge.cli.plain import Invocation
 from nudge.cli.prompts import ask, can_ask, yes_option
@@ -203,24 +203,34 @@ def query(
     result = invocation.client(env).call("nudge.query", fields)
     console = invocation.console
     console.result(result, hit_lines(console.styler, result["hints"]))
-    if result["hints"] and "partial" in result["hints"][0] and not console.as_json:
-        console.note("no hint that applies here has all of these words; the ones above have some")
-    if result["hints"] and "by_meaning" in result["hints"][0] and not console.as_json:
-        console.note("no hint that applies here has these words; the ones above mean nearly the same")
-    if result.get("more") and not console.as_json:
-        console.note(
-            output.more_note(limit or limits.DEFAULT_QUERY_LIMIT, limits.MAX_QUERY_LIMIT, "hints", has_words=True)
-        )
-    if not result["hints"] and not console.as_json:
-        why_not = result.get("why_not") or ()
-        reason = "the hints that match do not apply here" if why_not else "no hint that applies here matches"
-        console.note(f"{reason}; list all hints with: nudge ls")
-        if note := result.get("note"):
-            console.note(escape(note))
-        for miss in why_not:
-            name = output.hint_name(miss["component"], miss["key"])
-            console.note(f"  {name}: {escape('; '.join(miss['reasons']))}")
+    if not console.as_json:
+        _note_hits(console, result, limit or limits.DEFAULT_QUERY_LIMIT)
     return EXIT_OK
+
+
+def _note_hits(console: Console, result: dict[str, Any], limit: int) -> None:
+    """Say what the hits do not show: that they have not all of the words, that there are more, or why there is none."""
+    if not result["hints"]:
+        _note_no_hits(console, result)
+        return
+    best = result["hints"][0]
+    if "partial" in best:
+        console.note("no hint that applies here has all of these words; the ones above have some")
+    if "by_meaning" in best:
+        console.note("no hint that applies here has these words; the ones above mean nearly the same")
+    if result.get("more"):
+        console.note(output.more_note(limit, limits.MAX_QUERY_LIMIT, "hints", has_words=True))
+
+
+def _note_no_hits(console: Console, result: dict[str, Any]) -> None:
+    why_not = result.get("why_not") or ()
+    reason = "the hints that match do not apply here" if why_not else "no hint that applies here matches"
+    console.note(f"{reason}; list all hints with: nudge ls")
+    if note := result.get("note"):
+        console.note(escape(note))
+    for miss in why_not:
+        name = output.hint_name(miss["component"], miss["key"])
+        console.note(f"  {name}: {escape('; '.join(miss['reasons']))}")
 
 
 # ls

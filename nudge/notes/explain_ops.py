@@ -91,31 +91,15 @@ class ExplainResult(Result):
 async def explain(app: App, params: Explain, call: Call) -> Any:
     """Explain notes, hints and facts. A request that names nothing, or cannot be searched for, is answered with errors
     in the envelope."""
-    visible = visible_to(app, call)
-    request = _ExplainRequest(params, app.now(), visible)
+    request = _ExplainRequest(params, app.now(), visible_to(app, call))
     in_file = await trusted_hints(app, call.context) if request.names else None
-    variants = [variant for name in request.names for variant in _variants(app, name, call, request, in_file)]
+    request.variants = [variant for name in request.names for variant in _variants(app, name, call, request, in_file)]
     request.subjects = await _answering_facts(app, call, request.unknown_names)
     if request.query is not None:
         request.question = await app.meaning.question(request.query)
 
-    def read(connection: sqlite3.Connection | None) -> dict[str, Any]:
-        explanations: list[NoteExplanation] = []
-        is_resolved = connection is not None and request.resolve_project(connection)
-        if connection is not None and is_resolved:
-            explanations = request.notes(connection)
-        learned = request.facts(connection if is_resolved else None)
-        pack = _PackContext(connection if params.include_pack_context else None, visible)
-        return request.envelope(
-            [
-                *(request.note_item(one, pack.of(f"m{one.note.id}")) for one in explanations),
-                *(request.hint_item(one, pack.of(one.name)) for one in variants),
-                *(request.fact_item(one, rank, pack.of(one.id)) for rank, one in enumerate(learned, 1)),
-            ]
-        )
-
     needs_facts = request.unknown_names and app.database is not None
-    result = await app.read(read) if request.needs_database or needs_facts else read(None)
+    result = await app.read(request.run) if request.needs_database or needs_facts else request.run(None)
     if app.team is not None:
         await app.team.explain_conflicts(result["items"])
     return result
@@ -192,6 +176,8 @@ class _ExplainRequest:
         self.names = list(dict.fromkeys([*(params.names or ()), *([self.query] if self.query else ())]))
         self.unknown_names: list[str] = []
         """Names that no hint has; they may be facts."""
+        self.variants: list[_Variant] = []
+        """Of the hints that are named."""
         self.subjects: Mapping[str, str] = {}
         """The facts that answer for such names, by what fails."""
         self.project = params.project
@@ -203,6 +189,20 @@ class _ExplainRequest:
     @property
     def needs_database(self) -> bool:
         return bool(self.query or self.ids or self._params.include_pack_context or self.project)
+
+    def run(self, connection: sqlite3.Connection | None) -> dict[str, Any]:
+        """The answer; without a connection, one about hints only."""
+        is_resolved = connection is not None and self.resolve_project(connection)
+        explanations = self.notes(connection) if connection is not None and is_resolved else []
+        learned = self.facts(connection if is_resolved else None)
+        pack = _PackContext(connection if self._params.include_pack_context else None, self.visible)
+        return self.envelope(
+            [
+                *(self.note_item(one, pack.of(f"m{one.note.id}")) for one in explanations),
+                *(self.hint_item(one, pack.of(one.name)) for one in self.variants),
+                *(self.fact_item(one, rank, pack.of(one.id)) for rank, one in enumerate(learned, 1)),
+            ]
+        )
 
     def resolve_project(self, connection: sqlite3.Connection) -> bool:
         """Find the project by its short name; False, with an error in `errors`, when several projects have that

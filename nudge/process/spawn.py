@@ -69,40 +69,46 @@ def ensure_primary(
     """
     if start:
         paths.ensure_private_dir(directory)
-    began = boot_seconds()
-    held_since = None  # when the lock was first seen held
-    pause = _FIRST_PAUSE
     starter = Starter(directory, port=port, arguments=arguments, for_new=for_new)
     try:
         while True:
-            published = endpoint.read(directory)
-            connection = _try_connect(directory, published)
-            if connection is not None:
-                successor = _replace_older(directory, connection) if start else None
-                if successor is None or not wait_for_upgrade:
-                    if starter.has_started:
-                        on_started(connection.endpoint)
-                    return connection
-                connection.close()
-                successor.join(limits.CALL_TIMEOUT)
-                wait_for_upgrade, began = False, boot_seconds()
-                continue
-            if not locks.is_free(os.path.join(directory, paths.LOCK)):
-                starter.release()
-                held_since = held_since or boot_seconds()
-            elif start:
-                starter.poll(published)
-                held_since = None
-            else:
-                raise Unavailable("no Nudge server is running; start one with: nudge serve --daemon")
-            is_starting = starter.is_waiting or _is_new(held_since)
-            _check_timeout(boot_seconds() - began, timeout, published, starting=is_starting)
-            time.sleep(pause)
-            pause = min(pause * 1.5, _LONGEST_PAUSE if starter.holds_lock else _WAITING_PAUSE)
+            connection = _wait_for_primary(directory, starter, timeout, start=start)
+            successor = _replace_older(directory, connection) if start else None
+            if successor is None or not wait_for_upgrade:
+                break
+            connection.close()
+            successor.join(limits.CALL_TIMEOUT)
+            wait_for_upgrade = False
     except OSError as error:  # no process, descriptor or file can be had, or the directory is gone
         raise Unavailable(f"no Nudge server could be started: {error.strerror or error}; see: nudge doctor") from None
     finally:
         starter.release()
+    if starter.has_started:
+        on_started(connection.endpoint)
+    return connection
+
+
+def _wait_for_primary(directory: str, starter: Starter, timeout: float, *, start: bool) -> Connection:
+    began = boot_seconds()
+    held_since = None  # when the lock was first seen held
+    pause = _FIRST_PAUSE
+    while True:
+        published = endpoint.read(directory)
+        connection = _try_connect(directory, published)
+        if connection is not None:
+            return connection
+        if not locks.is_free(os.path.join(directory, paths.LOCK)):
+            starter.release()
+            held_since = held_since or boot_seconds()
+        elif start:
+            starter.poll(published)
+            held_since = None
+        else:
+            raise Unavailable("no Nudge server is running; start one with: nudge serve --daemon")
+        is_starting = starter.is_waiting or _is_new(held_since)
+        _check_timeout(boot_seconds() - began, timeout, published, starting=is_starting)
+        time.sleep(pause)
+        pause = min(pause * 1.5, _LONGEST_PAUSE if starter.holds_lock else _WAITING_PAUSE)
 
 
 def _try_connect(directory: str, published: Endpoint | None) -> Connection | None:
