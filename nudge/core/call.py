@@ -107,10 +107,9 @@ class Call:
 
 # Parameters and results
 
-_CONTEXT = "where the caller is: {cwd, repo, branch, os: linux|darwin|windows, env}; filled in for you on stdio"
+_CONTEXT = "where the caller is: {cwd, repo, branch, os: linux|darwin|windows, env}; filled in on stdio"
 
 ContextParam = Annotated[dict[str, Any] | None, Field(description=_CONTEXT)]
-SameContext = Annotated[dict[str, Any] | None, Field(description="as for nudge_get_hint")]
 Text = Annotated[str, AfterValidator(to_unicode)]
 ProjectName = Annotated[Text, AfterValidator(str.casefold)]
 # Null is a value here, unlike elsewhere, so the schema names it.

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from nudge.core import limits
 from nudge.core.app import App
-from nudge.core.call import Call, ContextParam, InContext, Params, Result, SameContext
+from nudge.core.call import Call, ContextParam, InContext, Params, Result
 from nudge.core.context import Context, describe_scope
 from nudge.core.errors import NotFound
 from nudge.core.operation import operation
@@ -74,7 +74,6 @@ class Query(InContext):
     tags: Annotated[list[str] | None, Field(description="any of these")] = None
     text: Annotated[str | None, Field(description='words, "a phrase", prefix*')] = None
     regex: Annotated[str | None, Field(description="RE2, in all texts")] = None
-    context: SameContext = None
     limit: Annotated[int, Field(ge=1, le=limits.MAX_QUERY_LIMIT)] = limits.DEFAULT_QUERY_LIMIT
 
 
@@ -84,13 +83,11 @@ class DeleteHint(Name, InContext):
 
 class ListComponents(InContext):
     component: str | None = None
-    context: SameContext = None
     offset: Annotated[int, Field(ge=0, description="hints of the component to skip")] = 0
 
 
 class Bump(Name, InContext):
     delta: Annotated[int, Field(ge=-limits.MAX_BUMP, le=limits.MAX_BUMP)] = 1
-    context: SameContext = None
     scope: dict[str, Any] | None = None
 
 
@@ -372,8 +369,8 @@ async def _with_previous_note(app: App, result: dict[str, Any]) -> dict[str, Any
     route="POST /api/v1/hints/{component}/{key}/bump",
     result=HintResult,
     summary=(
-        "Hints: credit one that worked (delta 1) or failed (delta -1), so that it ranks higher or lower. Not "
-        "for mere reading."
+        "Hints: credit one that worked (delta 1) or failed (-1), so that it ranks higher or lower. Not for mere "
+        "reading."
     ),
 )
 async def bump(app: App, params: Bump, call: Call) -> Any:

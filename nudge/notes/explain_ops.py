@@ -86,7 +86,7 @@ class ExplainResult(Result):
     effect="read",
     route="POST /api/v1/explain",
     result=ExplainResult,
-    summary="Notes: why a note or hint ranks where it does, or why it does not apply here.",
+    summary="Notes: why a note or hint ranks where it does, or does not apply here.",
 )
 async def explain(app: App, params: Explain, call: Call) -> Any:
     """Explain notes, hints and facts. A request that names nothing, or cannot be searched for, is answered with errors

@@ -178,13 +178,17 @@ class Bulk(InContext):
 
 
 class StoreMemoryResult(Result):
-    """Also `tier`, `kind` and `expires_at`; `previous`, the note that was there under the same title; `files`, those
-    that the session changed shortly before, which the note is taken to be about."""
+    """`previous` is the note that was there under the same title. Also `files`, those that the session changed shortly
+    before, which the note is taken to be about."""
 
     id: int
+    tier: str
     namespace: str
+    kind: str
     title: str
+    expires_at: str | None = None
     potential_contradictions: list[int]
+    previous: dict[str, Any] | None = None
 
 
 class ListMemoriesResult(Result):
@@ -197,6 +201,8 @@ class ListMemoriesResult(Result):
 
 
 class RecallResult(ListMemoriesResult):
+    """Also `expanded_terms`: words that the language model added."""
+
     mode: str
     tokens: int | None = None
 

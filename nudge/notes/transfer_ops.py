@@ -83,6 +83,7 @@ class ImportMemoriesResult(Result):
     expired: int
     forgotten: int
     conflicts: int
+    refused: int
     links: int
     dry_run: bool
 

@@ -146,6 +146,14 @@ def test_every_operation_on_notes_has_an_example_that_works(expected: list[tuple
     assert [(name, outcome) for name, outcome in expected[: len(NOTE_EXAMPLES)] if "result" not in outcome] == []
 
 
+def test_what_an_operation_on_notes_answers_is_declared(expected: list[tuple[str, Outcome]]) -> None:
+    """A client that reads the schema of a result knows every field of it."""
+    answered = [(name, outcome["result"]) for name, outcome in expected[: len(NOTE_EXAMPLES)]]
+    declared = {name: operation.result.model_fields for name, operation in OPERATIONS.items()}
+    undeclared = {(name, field) for name, result in answered for field in result.keys() - declared[name]}
+    assert undeclared == set()
+
+
 def test_every_refusal_has_its_reason_and_its_field(expected: list[tuple[str, Outcome]]) -> None:
     """What is wrong is named, and nothing of it is stored."""
     for (name, params, reason, field), (_, outcome) in zip(REFUSED, expected[len(NOTE_EXAMPLES) :], strict=True):
