@@ -408,15 +408,16 @@ _FIELD_TYPES = {
 
 def _field_option(one: Field, is_new: bool) -> Callable[[F], F]:
     name = f"--{one.name.replace('_', '-')}"
+    names = (*(one.options or (name,)), one.name)
     help = f"{one.help} (default: {one.default})." if is_new and one.default else f"{one.help}."
     match one.form:
-        case Form.TEXT:
-            names = (*(one.options or (name,)), one.name)
+        case Form.TEXT | Form.PARTS:
             return option(*names, metavar=one.metavar, required=is_new and one.is_required, help=help)
         case Form.REPO:
             return namespace_option(help)
         case Form.CHOICE:
-            return option(name, type=click.Choice(one.offered or one.accepted), metavar=one.metavar or None, help=help)
+            choice, is_needed = click.Choice(one.offered or one.accepted), is_new and one.is_required
+            return option(*names, type=choice, metavar=one.metavar or None, required=is_needed, help=help)
         case Form.TAGS | Form.PATHS:
             return list_option(name, type=_FIELD_TYPES[one.form], metavar=one.metavar, help=help)
         case _:

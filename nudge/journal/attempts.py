@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,7 +23,7 @@ from nudge.journal.fields import (
     FIELDS,
     OPEN_STATUS,
     OPTIONAL_TEXTS,
-    OUTCOMES,
+    RESOLUTION,
     ROOT_CAUSES,
     TEXTS,
 )
@@ -31,7 +31,6 @@ from nudge.notes.fields import (
     ATTEMPT,
     LONG,
     Draft,
-    check_choice,
     check_metadata,
     check_text,
     parse_changes,
@@ -86,14 +85,8 @@ class Resolution:
     is_captured: bool = False
 
     def to_metadata(self) -> dict[str, Any]:
-        return without_none(
-            outcome=self.status,
-            result=self.result,
-            surprise=self.surprise,
-            root_cause=None if self.root_cause is None else dict(self.root_cause),
-            lesson=None if self.lesson is None else dict(self.lesson),
-            captured=True if self.is_captured else None,
-        )
+        reported = {one.name: getattr(self, one.name) for one in RESOLUTION if one.name != "status"}
+        return without_none(outcome=self.status, **reported, captured=True if self.is_captured else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,62 +201,19 @@ def parse_plan(fields: Mapping[str, Any]) -> Plan:
 def parse_update(fields: Mapping[str, Any]) -> tuple[dict[str, Any], str | None]:
     """Validate what an update names: the fields that change, and its note."""
     changes = parse_changes(fields, now=0.0, table=FIELDS)
-    note = _optional(fields, "note", lambda value: _attempt_text(value, "note"))
+    note = fields.get("note")
+    note = None if note is None else check_text(note, "note", limits.MAX_ATTEMPT_TEXT_BYTES)
     if not changes and note is None:
         raise Invalid("name what changed: hypothesis, action, prediction, strategy, confidence or note")
     return changes, note
 
 
 def parse_resolution(fields: Mapping[str, Any]) -> Resolution:
-    return Resolution(
-        status=_check_outcome(fields.get("status")),
-        result=_optional(fields, "result", lambda value: check_text(value, "result", limits.MAX_RESULT_BYTES)),
-        surprise=_optional(fields, "surprise", lambda value: check_text(value, "surprise", limits.MAX_RESULT_BYTES)),
-        root_cause=_optional(fields, "root_cause", _check_root_cause),
-        lesson=_optional(fields, LESSON, _check_lesson),
-    )
-
-
-def _check_outcome(value: object) -> str:
-    return check_choice(value, OUTCOMES, "status")
-
-
-def _check_root_cause(value: object) -> dict[str, str]:
-    """`{category, description}`, or only the description."""
-    if isinstance(value, str):
-        value = {"description": value}
-    _refuse_other_keys(value, ("category", "description"), "root_cause")
-    assert isinstance(value, Mapping)
-    category = check_choice(value.get("category", ROOT_CAUSES[-1]), ROOT_CAUSES, "root_cause.category")
-    return {"category": category, "description": _attempt_text(value.get("description"), "root_cause.description")}
-
-
-def _check_lesson(value: object) -> dict[str, str]:
-    """`{what_worked, takeaway}` or one of them, or only the takeaway."""
-    if isinstance(value, str):
-        value = {"takeaway": value}
-    names = ("what_worked", "takeaway")
-    _refuse_other_keys(value, names, LESSON)
-    assert isinstance(value, Mapping)
-    lesson = {name: _attempt_text(value[name], f"lesson.{name}") for name in names if value.get(name) is not None}
-    if not lesson:
-        raise Invalid("must have what_worked or takeaway", field=LESSON)
-    return lesson
-
-
-def _refuse_other_keys(value: object, names: Sequence[str], field: str) -> None:
-    if not isinstance(value, Mapping):
-        raise Invalid(f"must be a string, or an object with {' and '.join(names)}", field=field)
-    if others := sorted(set(value) - set(names)):
-        raise Invalid(f"is not a part of {field}", field=f"{field}.{others[0][:100]}")
-
-
-def _attempt_text(value: object, name: str) -> str:
-    return check_text(value, name, limits.MAX_ATTEMPT_TEXT_BYTES)
-
-
-def _optional(fields: Mapping[str, Any], name: str, check: Any) -> Any:
-    return None if fields.get(name) is None else check(fields[name])
+    given = (one for one in RESOLUTION if one.is_required or fields.get(one.name) is not None)
+    values = {one.name: one.check(fields.get(one.name)) for one in given}
+    if "root_cause" in values:
+        values["root_cause"] = {"category": ROOT_CAUSES[-1], **values["root_cause"]}
+    return Resolution(**values)
 
 
 def without_none(**fields: Any) -> dict[str, Any]:

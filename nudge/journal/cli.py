@@ -25,7 +25,7 @@ from nudge.cli.verbs import NOTES
 from nudge.core import limits
 from nudge.core.errors import NotFound
 from nudge.core.text import escape
-from nudge.journal.fields import DOMAINS, FIELDS, OUTCOMES
+from nudge.journal.fields import DOMAINS, FIELDS, OUTCOMES, RESOLUTION
 
 _STYLES = {"open": "yellow", "orphan": "cyan", "confirmed": "green", "falsified": "red", "abandoned": "dim"}
 _COUNTS = (*OUTCOMES, "open")
@@ -181,18 +181,13 @@ def update(invocation: Invocation, attempt_id: int, **fields: Any) -> int:
     operations=("nudge.resolve_ghap",),
 )
 @_id_argument(completion.open_attempts)
-@option("--outcome", type=click.Choice(OUTCOMES), required=True, help="Whether the prediction came true.")
-@option("--result", metavar="TEXT", help="What happened.")
-@option("--lesson", metavar="TEXT", help="What the next agent should know; it becomes a note. - reads it from stdin.")
-@option("--surprise", metavar="TEXT", help="What was unexpected.")
-@option("--root-cause", metavar="TEXT", help="Why the hypothesis was wrong.")
-def resolve(invocation: Invocation, attempt_id: int, outcome: str, lesson: str | None, **texts: Any) -> int:
+@params.field_options(RESOLUTION)
+def resolve(invocation: Invocation, attempt_id: int, lesson: str | None, **fields: Any) -> int:
     """Takes any open attempt, whatever session it belongs to. An attempt is resolved only once. The lesson is stored as
     a note, which agents in this repo are told when a prompt or a file is about it."""
     console = invocation.console
-    texts = params.drop_none(lesson=None if lesson is None else read_text(lesson), **texts)
-    fields = {"id": attempt_id, "status": outcome, **texts}
-    result = invocation.call("nudge.resolve_ghap", fields)
+    fields = params.drop_none(lesson=None if lesson is None else read_text(lesson), **fields)
+    result = invocation.call("nudge.resolve_ghap", {"id": attempt_id, **fields})
     name = console.styler.paint("bold", note_name(result["id"]))
     lines = [console.styler.done(f"{name} is {result['status']} ({result['confidence_tier']})")]
     if "lesson_id" in result:

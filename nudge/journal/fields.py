@@ -1,7 +1,8 @@
-"""The fields of an attempt that an agent writes, in one table: what each may hold, and how schemas offer it. Checks,
-models, schemas and options are made from it.
+"""The fields of an attempt that an agent writes, in two tables, of its plan and of its end: what each may hold, and how
+schemas offer it. Checks, models, schemas and options are made from them.
 
-A new field is a row in `FIELDS` and an attribute of `nudge.journal.attempts.Plan`.
+A new field is a row in `FIELDS` and an attribute of `nudge.journal.attempts.Plan`, or a row in `RESOLUTION` and an
+attribute of `Resolution`.
 """
 
 from __future__ import annotations
@@ -53,6 +54,37 @@ FIELDS = (
         metavar="NAME",
     ),
     Field("confidence", Form.FRACTION, about="0 to 1", help="How sure you are, 0.0 to 1.0", metavar="X"),
+)
+RESOLUTION = (
+    Field(
+        "status",
+        Form.CHOICE,
+        accepted=OUTCOMES,
+        offered=OUTCOMES,
+        is_required=True,
+        help="Whether the prediction came true",
+        options=("--outcome",),
+    ),
+    Field("result", Form.TEXT, limits.MAX_RESULT_BYTES, help="What happened", metavar="TEXT"),
+    Field(
+        "lesson",
+        Form.PARTS,
+        parts=(Field("what_worked", Form.TEXT, _TEXT), Field("takeaway", Form.TEXT, _TEXT)),
+        about="{what_worked, takeaway}, for the next agent",
+        help="What the next agent should know; it becomes a note. - reads it from stdin",
+        metavar="TEXT",
+    ),
+    Field("surprise", Form.TEXT, limits.MAX_RESULT_BYTES, help="What was unexpected", metavar="TEXT"),
+    Field(
+        "root_cause",
+        Form.PARTS,
+        parts=(
+            Field("category", Form.CHOICE, accepted=ROOT_CAUSES, offered=ROOT_CAUSES),
+            Field("description", Form.TEXT, _TEXT, is_required=True),
+        ),
+        help="Why the hypothesis was wrong",
+        metavar="TEXT",
+    ),
 )
 BY_NAME = {one.name: one for one in FIELDS}
 OPTIONAL_TEXTS = tuple(one.name for one in FIELDS if one.form is Form.TEXT and not one.is_required)

@@ -5,28 +5,21 @@ from __future__ import annotations
 from operator import getitem
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, WithJsonSchema
+from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
 from nudge.core import limits
 from nudge.core.call import InContext, Project, Result
 from nudge.core.text import is_all_visible
-from nudge.journal.fields import DOMAINS, FIELDS, OPEN_STATUS, OUTCOMES, ROOT_CAUSES
+from nudge.journal.fields import DOMAINS, FIELDS, OPEN_STATUS, OUTCOMES, RESOLUTION
 from nudge.notes.models import NoteId, with_fields
 
 if TYPE_CHECKING:
     Domain = str
-    Outcome = str
     Status = str
 else:  # the choices of the table
-    Domain, Outcome = getitem(Literal, DOMAINS), getitem(Literal, OUTCOMES)
+    Domain = getitem(Literal, DOMAINS)
     Status = getitem(Literal, (OPEN_STATUS, *OUTCOMES))
-# A string is accepted too: the takeaway of a lesson, the description of a cause.
-Parts = Annotated[Any, WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "object"}]})]
-_CAUSE_PARTS = {"category": {"type": "string", "enum": list(ROOT_CAUSES)}, "description": {"type": "string"}}
-RootCause = Annotated[
-    Any, WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "object", "properties": _CAUSE_PARTS}]})
-]
 
 
 def _checked_session_id(value: str) -> str:
@@ -64,12 +57,12 @@ class UpdateAttempt(_Changes):
     note: Annotated[str | None, Field(description="what you found out")] = None
 
 
-class ResolveAttempt(InSession):
-    status: Outcome
-    result: str | None = None
-    lesson: Annotated[Parts | None, Field(description="{what_worked, takeaway}, for the next agent")] = None
-    surprise: str | None = None
-    root_cause: RootCause | None = None
+@with_fields(RESOLUTION, is_new=True)
+class _Resolution(InSession):
+    pass
+
+
+class ResolveAttempt(_Resolution):
     id: NoteId | None = None
 
 

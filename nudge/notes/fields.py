@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import Enum, auto
 from functools import lru_cache
@@ -50,6 +50,7 @@ class Form(Enum):
     TIME = auto()
     SECONDS = auto()
     OBJECT = auto()
+    PARTS = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,8 @@ class Field:
     offered: tuple[str, ...] = ()
     about: str = ""
     about_change: str = ""
+    parts: tuple[Field, ...] = ()
+    """Of an object; a text alone is the last of them."""
     is_required: bool = False
     is_unlisted: bool = False
     is_changeable: bool = True
@@ -335,6 +338,20 @@ def _check_seconds(value: object, one: Field) -> int:
     return value
 
 
+def _check_parts(value: object, one: Field) -> dict[str, Any]:
+    names = [part.name for part in one.parts]
+    if isinstance(value, str):
+        value = {names[-1]: value}
+    if not isinstance(value, Mapping):
+        raise Invalid(f"must be a string, or an object with {' and '.join(names)}", field=one.name)
+    if others := sorted(set(value) - set(names)):
+        raise Invalid(f"is not a part of {one.name}", field=f"{one.name}.{others[0][:100]}")
+    given = [part for part in one.parts if part.is_required or value.get(part.name) is not None]
+    if not given:
+        raise Invalid(f"must have {' or '.join(names)}", field=one.name)
+    return {part.name: replace(part, name=f"{one.name}.{part.name}").check(value.get(part.name)) for part in given}
+
+
 _CHECKS: dict[Form, Callable[[object, Field], Any]] = {
     Form.TEXT: lambda value, one: check_text(value, one.name, one.most),
     Form.CHOICE: lambda value, one: check_choice(value, one.accepted, one.name),
@@ -344,6 +361,7 @@ _CHECKS: dict[Form, Callable[[object, Field], Any]] = {
     Form.FRACTION: lambda value, one: check_fraction(value, one.name),
     Form.SECONDS: _check_seconds,
     Form.OBJECT: lambda value, one: check_metadata(value, one.name),
+    Form.PARTS: _check_parts,
 }
 
 

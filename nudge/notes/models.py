@@ -63,8 +63,16 @@ def _model_type(one: NoteField, about: str) -> Any:
             return Annotated[int, Field(ge=limits.MIN_PRIORITY, le=one.most)]
         case Form.FRACTION:
             return float if about else Confidence
+        case Form.PARTS:
+            return Annotated[Any, WithJsonSchema(_parts_schema(one, about))]
         case _:
             return _TYPES.get(one.form, str)
+
+
+def _parts_schema(one: NoteField, about: str) -> dict[str, Any]:
+    """Of a text or an object, whose parts are left out where the description names them."""
+    parts = {part.name: {"type": "string", **({"enum": part.offered} if part.offered else {})} for part in one.parts}
+    return {"anyOf": [{"type": "string"}, {"type": "object", **({} if about else {"properties": parts})}]}
 
 
 _TYPES: dict[Form, Any] = {
