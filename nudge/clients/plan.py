@@ -13,7 +13,7 @@ import json
 import os
 import re
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -56,8 +56,8 @@ class UndoRecord:
 class ConnectedFiles:
     """The records of all connected files, stored in the runtime directory."""
 
-    def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
-        self.path = os.path.join(paths.runtime_dir(environ), CONNECTED_FILES)
+    def __init__(self) -> None:
+        self.path = os.path.join(paths.runtime_dir(), CONNECTED_FILES)
         self._records = _read_records(self.path)
 
     @property

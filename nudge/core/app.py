@@ -33,7 +33,7 @@ from nudge.learning.facts import Facts
 from nudge.meaning.search_ops import Meaning
 from nudge.notes.deferred_ops import DeferredWork
 from nudge.proposals.language_model import LanguageModel
-from nudge.storage.database import Database, StoredAnswer, find_answer, run_once
+from nudge.storage.database import Database, run_once
 from nudge.telling.edits import Edits
 from nudge.telling.ledger import Ledger
 
@@ -236,13 +236,6 @@ class App:
         if request_id is None:
             return await self.write(call, work)
         return await self.write(call, lambda connection: run_once(connection, request_id, call.fingerprint, now, work))
-
-    async def stored_answer(self, call: Call) -> StoredAnswer | None:
-        """Return what `write_once` kept for this call, maybe in another process; None when there is nothing."""
-        request_id = call.request_id
-        if request_id is None:
-            return None
-        return await self.read(lambda connection: find_answer(connection, request_id, call.fingerprint))
 
     async def in_learning_thread(self, work: Callable[[], _T]) -> _T:
         """Run `work` on the one thread that the facts belong to: what was learned is changed and read in order, and a

@@ -42,12 +42,6 @@ def digest_files(root: str, paths: Iterable[str]) -> dict[str, str]:
     return {path: digest for path, digest in digests.items() if digest != _GONE}
 
 
-def named_paths(cmd: str) -> list[str]:
-    """The words of a command that may be files of the repo: `scripts/test`."""
-    paths = [os.path.normpath(word) for word in cmd.split() if "/" in word and not word.startswith("-")]
-    return paths[: limits.MAX_BASIS_FILES]
-
-
 def command_text(value: object) -> str:
     """The command or path in a hint's value, which need not be valid; empty when it has none."""
     if isinstance(value, dict):

@@ -249,9 +249,7 @@ def similar_titles(connection: SqlConnection, note: Note, now: float) -> list[in
     return [note_id for note_id, title in titles if may_contradict(claims, claims_of(title))][:_SIMILAR_TITLES]
 
 
-def notes_alike(
-    connection: SqlConnection, question: Question, namespace: str, now: float, most: int = _SIMILAR_TITLES
-) -> list[int]:
+def notes_alike(connection: SqlConnection, question: Question, namespace: str, now: float) -> list[int]:
     """Return the ids of notes in the namespace that say nearly the same as a text, the closest first; no attempts."""
     closeness = question.closeness(connection)
     if closeness is None:
@@ -262,7 +260,7 @@ def notes_alike(
         f" AND n.kind <> '{ATTEMPT}' AND +n.namespace = ?",
         (json.dumps(list(close)), now, namespace),
     )
-    return sorted((note_id for (note_id,) in rows), key=lambda note_id: -close[note_id])[:most]
+    return sorted((note_id for (note_id,) in rows), key=lambda note_id: -close[note_id])[:_SIMILAR_TITLES]
 
 
 def _ranked(

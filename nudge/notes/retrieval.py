@@ -199,18 +199,17 @@ def words_in(
     words: Words,
     ids: Collection[int],
     *,
-    column: str | None = None,
     texts: Mapping[int, str] | None = None,
 ) -> dict[int, list[str]]:
-    """Return those of the words that each note, or one column of it, has, in any form that has the same stem. With the
-    texts of the notes, in lower case, short ones are read here; in a large store the index takes five times as long.
-    How the index folds other letters than those of ASCII is its own, and the parts of a name (`a_b`) are a phrase."""
+    """Return those of the words that each note has, in any form that has the same stem. With the texts of the notes, in
+    lower case, short ones are read here; in a large store the index takes five times as long. How the index folds
+    other letters than those of ASCII is its own, and the parts of a name (`a_b`) are a phrase."""
     words_by_note: dict[int, list[str]] = {note_id: [] for note_id in ids}
     if texts is not None and all(word.isascii() and "_" not in word for word in words.words):
         words_by_note |= _words_read(words, {note_id: texts[note_id] for note_id in ids})
         ids = [note_id for note_id in ids if not _is_readable(texts[note_id])]
     if ids:
-        for number, note_id in _looked_up(connection, words, ids, f"{column} : " if column else ""):
+        for number, note_id in _looked_up(connection, words, ids):
             words_by_note[note_id].append(words.words[number])
     return words_by_note
 
@@ -227,14 +226,14 @@ def _words_read(words: Words, texts: Mapping[int, str]) -> dict[int, list[str]]:
     }
 
 
-def _looked_up(connection: SqlConnection, words: Words, ids: Collection[int], prefix: str) -> Iterable[tuple[int, int]]:
+def _looked_up(connection: SqlConnection, words: Words, ids: Collection[int]) -> Iterable[tuple[int, int]]:
     """Return pairs of the number of a word and a note that has it."""
     # The plus keeps FTS5 from a search for each id, which takes as long as a look at hundreds of matches.
     having = f"SELECT rowid {_MATCHING} AND rowid BETWEEN ? AND ? AND +rowid IN (SELECT value FROM json_each(?))"
     among = (min(ids), max(ids), json.dumps(list(ids)))
     return connection.execute(
         " UNION ALL ".join(f"SELECT {number}, * FROM ({having})" for number in range(len(words.words))),
-        [value for term in words.terms() for value in (prefix + term, *among)],
+        [value for term in words.terms() for value in (term, *among)],
     )
 
 
@@ -264,11 +263,6 @@ def merge_new_segments(connection: SqlConnection) -> None:
     merge_segments(connection, pages=_PAGES_MERGED_WITH_A_NOTE)
 
 
-def count_matches(connection: SqlConnection, word: str, namespaces: tuple[str, ...] | None, most: int) -> int:
-    """How many notes have a word, counted up to `most`."""
-    return _count(connection, f'{_scope(namespaces)}("{word}")', most)
-
-
 def titles_about(
     connection: SqlConnection, subjects: Sequence[Sequence[str]], negations: Sequence[str], namespace: str
 ) -> list[int]:
@@ -289,14 +283,6 @@ def _any_form(word: str) -> str:
     """The term for a word in any form. "deployment" and "deploy" have stems of their own, which begin alike."""
     beginning = root(word)[:-1]
     return f'"{beginning}" *' if len(beginning) >= _LEAST_BEGINNING and beginning.isalpha() else f'"{word}"'
-
-
-def count_notes(connection: SqlConnection, namespaces: tuple[str, ...] | None, most: int) -> int:
-    """How many notes there are in some namespaces, or in all, counted up to `most`."""
-    marks = ", ".join("?" * len(namespaces or ()))
-    where = "" if namespaces is None else f"WHERE namespace IN ({marks})"
-    counted = f"SELECT count(*) FROM (SELECT 1 FROM notes {where} LIMIT ?)"
-    return int(connection.execute(counted, (*(namespaces or ()), most)).fetchone()[0])
 
 
 def meeting(
@@ -344,9 +330,3 @@ def _is_large(connection: SqlConnection) -> bool:
 
 def _latest(connection: SqlConnection) -> int:
     return int(connection.execute("SELECT coalesce(max(id), 0) FROM notes").fetchone()[0])
-
-
-def _count(connection: SqlConnection, expression: str, most: int) -> int:
-    """How many notes match, counted up to `most`."""
-    rows = connection.execute(f"SELECT count(*) FROM (SELECT 1 {_MATCHING} LIMIT ?)", (expression, most))
-    return int(rows.fetchone()[0])

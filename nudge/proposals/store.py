@@ -14,7 +14,7 @@ from typing import Any
 from nudge.core.errors import NotFound
 
 TAGS, CONTRADICTION, GROUP = KINDS = ("tags", "contradiction", "group")
-OPEN, ACCEPTED, REJECTED = STATES = ("open", "accepted", "rejected")
+OPEN, ACCEPTED, REJECTED = ("open", "accepted", "rejected")
 _COLUMNS = "id, kind, details, state, model, proposed_at, decided_at, undo"
 _EXISTING = "SELECT id, namespace FROM notes UNION ALL SELECT id, namespace FROM archived_notes"
 

@@ -52,12 +52,6 @@ class TeamProblem(Unavailable):
     def is_slow(self) -> bool:
         return self.state in ("57014", "timeout")
 
-    @property
-    def is_refused_row(self) -> bool:
-        """Whether the rows are not what the log expects next: numbers that are there already, or that leave a gap, or
-        another epoch."""
-        return self.state in ("23505", "23514", "23503", _DENIED)
-
 
 @dataclass(frozen=True, slots=True)
 class Hello:
@@ -109,7 +103,7 @@ async def connect(address: Address, password: str | None) -> PostgresServer:
     }
     if password is not None:
         options["password"] = password
-    return PostgresServer(await _bounded(library.connect(**options)), library)
+    return PostgresServer(await _bounded(library.connect(**options)))
 
 
 def _tls_context(address: Address) -> ssl.SSLContext:
@@ -148,8 +142,8 @@ def _problem(error: Exception) -> TeamProblem:
 class PostgresServer:
     """A connection of a member."""
 
-    def __init__(self, connection: Any, library: Any) -> None:
-        self._connection, self._library = connection, library
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
 
     @property
     def is_closed(self) -> bool:

@@ -201,7 +201,6 @@ SELECT r.rolsuper, r.rolbypassrls,
     coalesce((SELECT s.ssl FROM pg_stat_ssl s WHERE s.pid = pg_backend_pid()), false) AS tls,
     current_setting('server_version') AS version
 FROM pg_roles r WHERE r.rolname = current_user"""
-FOREIGN_ORIGIN = f"SELECT origin::text FROM {SCHEMA}.origins WHERE role <> current_user LIMIT 1"
 PROBES = {
     "change a row of the log": f"UPDATE {SCHEMA}.ops SET body = body WHERE false",
     "delete from the log": f"DELETE FROM {SCHEMA}.ops WHERE false",
