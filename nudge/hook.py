@@ -262,7 +262,7 @@ class _Recording:
                 "session_id": event["session_id"],
                 "source": event["start_source"],
                 "client": event["client"],
-                "context": context.to_wire(),
+                "context": context.to_json(),
             }
             try:
                 result = self._primary.call(

@@ -59,7 +59,7 @@ def _line(payload: Mapping[str, Any], environ: Mapping[str, str]) -> str:
     context, directory = resolve(cwd or text_of(payload, "cwd") or os.getcwd()), paths.runtime_dir(environ)
     if switches.is_off_for_this_run(environ) or switches.is_off(environ, directory, context, ()):
         return ""
-    params = {"session_id": text_of(payload, "session_id") or None, "context": context.to_wire()}
+    params = {"session_id": text_of(payload, "session_id") or None, "context": context.to_json()}
     return text(_ask(directory, params, environ))
 
 

@@ -210,7 +210,7 @@ def report_error(error: NudgeError, *, verb: str, as_json: bool) -> int:
     """Print an error and return its exit code: an object on stdout with --json, else code and message on stderr."""
     console = Console(as_json=as_json)
     if as_json:
-        console.json({"error": error.to_wire()})
+        console.json({"error": error.to_json()})
     else:
         console.note(_error_sentence(error, verb))
         for line in (*_error_details(error), *_unused_settings(error)):
@@ -228,7 +228,7 @@ def report_wrong_value(error: Invalid, message: str, advice: str, verb: str | No
     """Report a value that cannot be parsed with the code that the server has for one that breaks a rule. It is wrong
     usage all the same. `message` has the words of the command line."""
     if as_json:
-        Console(as_json=True).json({"error": error.to_wire()})
+        Console(as_json=True).json({"error": error.to_json()})
         return EXIT_USAGE
     return report_usage(f"{error.reason} ({error.code}): {message}", advice, verb)
 

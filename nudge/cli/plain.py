@@ -179,9 +179,9 @@ def context_params(
 
     The environment is not part of it: the server asks for the variables that a scope names."""
     if cwd is not None:
-        fields = context.resolve(_directory(cwd)).to_wire()
+        fields = context.resolve(_directory(cwd)).to_json()
     else:
-        fields = {name: value for name, value in context.resolve().to_wire().items() if _is_sendable(name, value)}
+        fields = {name: value for name, value in context.resolve().to_json().items() if _is_sendable(name, value)}
     named = {"repo": repo, "branch": branch, "os": os}
     return fields | {name: value for name, value in named.items() if value is not None}
 

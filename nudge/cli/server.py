@@ -375,7 +375,7 @@ def doctor(invocation: Invocation, fix: bool, yes: bool) -> int:
     failed = any(finding.level == checks.FAIL for finding in findings)
     result = {
         "ok": not failed,
-        "findings": [finding.to_wire() for finding in findings],
+        "findings": [finding.to_json() for finding in findings],
         "fixed": [{"check": check, "did": did} for check, did in fixed],
     }
     console.result(result, _doctor_lines(console.styler, findings, fixed))

@@ -34,7 +34,7 @@ def off(invocation: Invocation, everywhere: bool) -> int:
     where = "everywhere" if everywhere else f"for {escape(project_name(here.project or 'this repo'))}"
     undo = f"; turn them on with: {escape(reason.fix)}" if (reason := switches.why(here)) else ""
     styler = invocation.console.styler
-    result = {"recording": False, **switches.to_wire()}
+    result = {"recording": False, **switches.to_json()}
     invocation.console.result(result, [styler.done(f"recording and telling are off {where}{undo}")])
     return EXIT_OK
 
@@ -60,6 +60,6 @@ def on(invocation: Invocation, everywhere: bool) -> int:
     switches = switch.turn_on(paths.runtime_dir(), None if everywhere else here)
     where = "every repo" if everywhere else escape(project_name(here.project or "this repo"))
     styler = invocation.console.styler
-    result = {"recording": True, **switches.to_wire()}
+    result = {"recording": True, **switches.to_json()}
     invocation.console.result(result, [styler.done(f"recording and telling are on for {where}")])
     return EXIT_OK

@@ -67,7 +67,7 @@ MODULES = (
     "nudge.page.cli",
     "nudge.team.cli",
     "nudge.cli.server",
-    "nudge.cli.wiring",
+    "nudge.cli.connect",
     "nudge.cli.man",
 )
 """The modules of verbs, in the order in which help lists theirs."""

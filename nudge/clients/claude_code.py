@@ -36,7 +36,7 @@ class ClaudeCode(AgentClient):
     shell_variables = ("CLAUDECODE", "CLAUDE_CODE_SESSION_ID")
     note_source = "claude"
     remove_server = "claude mcp remove {name} -s user"
-    wired_events = (
+    connected_events = (
         "SessionStart",
         "UserPromptSubmit",
         "PostToolUse",

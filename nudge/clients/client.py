@@ -85,7 +85,7 @@ class AgentClient:
     processes: Sequence[str] = ()  # its own ones, where they are not called as `command`
 
     # Its hooks
-    wired_events: Sequence[str] = ()  # that `nudge connect` adds a hook for
+    connected_events: Sequence[str] = ()  # that `nudge connect` adds a hook for
     events: Mapping[str, str] = {}  # its names for events, with those of Claude Code
     tools: Mapping[str, str] = TOOLS  # its names for tools in lower case, with what they do
     arguments: Mapping[str, str] = {}  # its names for the arguments of these tools, with those of Claude Code
@@ -125,7 +125,8 @@ class AgentClient:
         """Return the entry in its configuration for each event."""
         command = self.hook_command(executable)
         return {
-            event: {"type": "command", **command, "timeout": self.hook_timeout(event)} for event in self.wired_events
+            event: {"type": "command", **command, "timeout": self.hook_timeout(event)}
+            for event in self.connected_events
         }
 
     def hook_command(self, executable: Executable) -> dict[str, Any]:

@@ -34,7 +34,7 @@ class Codex(AgentClient):
     shell_variables = ("CODEX_THREAD_ID", "CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "CODEX_CI")
     remove_server = "codex mcp remove {name}"
     # A tool that failed is one of its PostToolUse.
-    wired_events = ("SessionStart", "UserPromptSubmit", "PostToolUse", "PostCompact", "SessionEnd")
+    connected_events = ("SessionStart", "UserPromptSubmit", "PostToolUse", "PostCompact", "SessionEnd")
     # Its hooks call every shell `Bash`. A patch is the argument `command` of its tool.
     tools: Mapping[str, str] = {**TOOLS, "apply_patch": "patch"}
     assistant_mark = b'"assistant"'

@@ -46,10 +46,10 @@ class ConfigFile(Protocol):
     def find(self, text: str) -> set[str]:
         """Return those of the parts that the text has, of this installation or another."""
 
-    def is_wired(self, text: str) -> bool:
-        """Whether the text has all parts, exactly as `wire` writes them."""
+    def is_connected(self, text: str) -> bool:
+        """Whether the text has all parts, exactly as `connect` writes them."""
 
-    def wire(self, base: str, old: str) -> EditBuffer:
+    def connect(self, base: str, old: str) -> EditBuffer:
         """Add all parts to `base`. `old` is the text before: what the user added to our entry is kept."""
 
     def clean(self, text: str) -> str | None:
@@ -88,7 +88,7 @@ class JsonFile:
         hooks = {HOOKS} if self.handlers and _has_hooks(text) else set()
         return server | hooks | ({STATUS_LINE} if self._our_status_line(text) is not None else set())
 
-    def is_wired(self, text: str) -> bool:
+    def is_connected(self, text: str) -> bool:
         entry = self._entry(text) if self.server else {}
         has_server = isinstance(entry, dict) and all(entry.get(key) == value for key, value in self.server.items())
         has_hooks = not self.handlers or _has_all_hooks(text, self.handlers)
@@ -101,7 +101,7 @@ class JsonFile:
             return not self.adds_status_line or status_line_command(text) is not None
         return all(ours.get(key) == value for key, value in self.status_line.items())
 
-    def wire(self, base: str, old: str) -> EditBuffer:
+    def connect(self, base: str, old: str) -> EditBuffer:
         buffer = EditBuffer(base)
         if self.server:
             entry = self._entry(old)
@@ -163,11 +163,11 @@ class TomlFile:
     def find(self, text: str) -> set[str]:
         return {SERVER} if self._entry(text) is not None else set()
 
-    def is_wired(self, text: str) -> bool:
+    def is_connected(self, text: str) -> bool:
         entry = self._entry(text)
         return entry is not None and all(entry.get(key) == value for key, value in self.server.items())
 
-    def wire(self, base: str, old: str) -> EditBuffer:
+    def connect(self, base: str, old: str) -> EditBuffer:
         del old
         buffer = EditBuffer(base)
         toml_edit.add(buffer, self.servers_key, self.name, toml_edit.render_entries(self.server))
@@ -193,10 +193,10 @@ class WholeFile:
     def find(self, text: str) -> set[str]:
         return {HOOKS} if self.mark in text else set()
 
-    def is_wired(self, text: str) -> bool:
+    def is_connected(self, text: str) -> bool:
         return text == self.content
 
-    def wire(self, base: str, old: str) -> EditBuffer:
+    def connect(self, base: str, old: str) -> EditBuffer:
         if base or (old and self.mark not in old):
             raise Malformed("already exists and was not written by Nudge; move it away")
         buffer = EditBuffer("")
@@ -209,7 +209,7 @@ class WholeFile:
 
 def snippet(file: ConfigFile) -> str:
     """Return what a user who edits the file by hand has to write."""
-    return file.wire("", "").text
+    return file.connect("", "").text
 
 
 def is_blank(text: str) -> bool:

@@ -30,7 +30,7 @@ class Cursor(AgentClient):
     folder = ".cursor"
     instructions = ((".cursor/rules/*",), ("AGENTS.md",))
     # Not the ones for a single tool, such as afterShellExecution: what they tell comes with postToolUse as well.
-    wired_events = (
+    connected_events = (
         "sessionStart",
         "beforeSubmitPrompt",
         "postToolUse",
@@ -70,7 +70,7 @@ class Cursor(AgentClient):
 
     def hook_handlers(self, executable: Executable) -> dict[str, dict[str, Any]]:
         command = self.hook_command(executable)
-        return {event: {**command, "timeout": self.hook_timeout(event)} for event in self.wired_events}
+        return {event: {**command, "timeout": self.hook_timeout(event)} for event in self.connected_events}
 
     def recognizes(self, payload: Mapping[str, Any], environ: Mapping[str, str]) -> bool:
         return "cursor_version" in payload or "conversation_id" in payload or super().recognizes(payload, environ)

@@ -33,7 +33,7 @@ class Gemini(AgentClient):
     shell_variables = ("GEMINI_CLI",)
     remove_server = "gemini mcp remove {name}"
     # Not PreCompress: it fires before each request, whether anything is compressed or not.
-    wired_events = ("SessionStart", "BeforeAgent", "AfterTool", "SessionEnd")
+    connected_events = ("SessionStart", "BeforeAgent", "AfterTool", "SessionEnd")
     events: Mapping[str, str] = {
         "AfterTool": "PostToolUse",
         "BeforeAgent": "UserPromptSubmit",

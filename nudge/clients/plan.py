@@ -232,10 +232,10 @@ def _blocks(lines: Sequence[str]) -> Iterator[list[str]]:
 def _connect(file: ConfigFile, connected_files: ConnectedFiles, variables: dict[str, str]) -> FileChange | None:
     text = config_files.read(file.path)
     try:
-        if text is not None and file.is_wired(text):
+        if text is not None and file.is_connected(text):
             return None
         base, record = _without_ours(file, text, connected_files)
-        buffer = file.wire(base or "", text or "")
+        buffer = file.connect(base or "", text or "")
     except Malformed as error:
         raise _refusal(file, error) from None
     directories = record.directories if record is not None else config_files.missing_directories(file.path)
@@ -319,7 +319,7 @@ def _apply(change: FileChange, connected_files: ConnectedFiles) -> None:
 def _check_commands(change: FileChange) -> None:
     """Raise NudgeError when the client's commands ended well, but did not make the change."""
     try:
-        is_done = change.file.is_wired(config_files.read(change.path) or "")
+        is_done = change.file.is_connected(config_files.read(change.path) or "")
     except Malformed:
         is_done = False
     if not is_done:

@@ -84,14 +84,14 @@ class Context:
             found.project = project_of(found.repo, found.cwd)
         return found
 
-    def to_wire(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """The fields that are known."""
         return {name: value for name in _PARSERS if (value := getattr(self, name)) is not None}
 
     def with_env(self, env: Mapping[str, str | None]) -> Context:
         """This context with these variables as its environment; None stands for one that is not set."""
         known = {name: value for name, value in env.items() if value is not None}
-        return Context(**{**self.to_wire(), "env": known})
+        return Context(**{**self.to_json(), "env": known})
 
 
 NO_CONTEXT = Context()

@@ -42,7 +42,7 @@ class NudgeError(Exception):
         self.message = message
         self.data: dict[str, Any] = data
 
-    def to_wire(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """The JSON-RPC error object."""
         return {"code": self.code, "message": self.message, "data": {"reason": self.reason, **self.data}}
 

@@ -42,7 +42,7 @@ CHECKS: tuple[Callable[[Snapshot], Iterable[Finding]], ...] = (
     installation.check_environment,
     files.check_disk,
     installation.check_memory_tools,
-    installation.check_wiring,
+    installation.check_connections,
     installation.check_hook_script,
     installation.check_status_line,
 )

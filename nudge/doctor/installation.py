@@ -175,22 +175,22 @@ def check_memory_tools(snapshot: Snapshot) -> Iterator[Finding]:
         yield ok("memory tools", "no other memory tool in the clients' settings")
 
 
-def check_wiring(snapshot: Snapshot) -> Iterator[Finding]:
+def check_connections(snapshot: Snapshot) -> Iterator[Finding]:
     """A client starts one server for each name: the same name in two places is one server, two names are two."""
-    is_wired = False
+    is_connected = False
     for client in registry.all_clients():
         entries = list(_client_entries(snapshot, client))
         servers = {entry.name: entry for entry in entries if entry.kind != HOOK_ENTRY and _is_nudge(entry)}
         has_hooks = bool(_hook_scripts(snapshot, client, entries)) or any(map(_is_our_hook, entries))
         if servers or has_hooks:
-            is_wired = True
-            yield _wiring(client, servers, has_hooks)
+            is_connected = True
+            yield _connection(client, servers, has_hooks)
             yield from _missing_hooks(client, entries) if servers else ()
-    if not is_wired:
+    if not is_connected:
         yield ok("wiring", "no client here starts it yet; for Claude Code: nudge connect claude-code")
 
 
-def _wiring(client: AgentClient, servers: Mapping[str, ConfigEntry], has_hooks: bool) -> Finding:
+def _connection(client: AgentClient, servers: Mapping[str, ConfigEntry], has_hooks: bool) -> Finding:
     if not servers:
         message = f"{client.title} has the hooks of Nudge, but not its MCP server: its agents have no tools of Nudge"
         return warn("wiring", message, f"nudge connect {client.name}")
@@ -198,7 +198,7 @@ def _wiring(client: AgentClient, servers: Mapping[str, ConfigEntry], has_hooks: 
         *_, last = servers.values()
         message = f"{client.title} starts Nudge more than once: {', '.join(servers)} ({last.file})"
         return warn("wiring", message, _remove_command(last))
-    is_without = bool(client.wired_events) and not has_hooks and not any(map(is_our_plugin, servers.values()))
+    is_without = bool(client.connected_events) and not has_hooks and not any(map(is_our_plugin, servers.values()))
     without = ", without hooks: its sessions are not recorded" if is_without else ""
     return ok("wiring", f"{client.title} starts it as {next(iter(servers))}{without}")
 
@@ -206,7 +206,7 @@ def _wiring(client: AgentClient, servers: Mapping[str, ConfigEntry], has_hooks: 
 def _missing_hooks(client: AgentClient, entries: Sequence[ConfigEntry]) -> Iterator[Finding]:
     """The events for which a client with our hooks has none: an older version connected it, or somebody removed it."""
     present = {entry.name for entry in entries if _is_our_hook(entry)}
-    missing = [event for event in client.wired_events if event not in present]
+    missing = [event for event in client.connected_events if event not in present]
     if present and missing and not any(map(is_our_plugin, entries)):
         message = (
             f"{client.title} runs no hook of Nudge for {', '.join(missing)}: nothing of that is recorded or answered"

@@ -32,7 +32,7 @@ class Finding:
     question: str | None = None  # to ask the user before the repair; None when it is safe without asking
     look: str | None = None  # a command that repairs nothing, and shows what to decide on
 
-    def to_wire(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         return {
             "check": self.check,
             "level": self.level,

@@ -1,4 +1,4 @@
-"""The hint with its meta and its forms (wire, record), and the change that a write makes. All are immutable."""
+"""The hint with its meta and its forms (JSON, record), and the change that a write makes. All are immutable."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _HINT_RESULTS = ("hint", "previous")  # fields of a write's result that hold hin
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TIMES = ("created_at", "updated_at", "last_used_at")
 _FIELDS = ("value", "meta", "version", *_TIMES, "use_count")
-_WIRE_FIELDS = (*_FIELDS, "failure_count")
+_JSON_FIELDS = (*_FIELDS, "failure_count")
 _RECORD_FIELDS = ("component", "key", *_FIELDS, "last_seen")
 _OPTIONAL_FIELDS = ("failure_count", "basis", "credits")  # of a record
 
@@ -79,7 +79,7 @@ _META_PARSERS: dict[str, Callable[[object, str], Any]] = {
     "confidence": parse_fraction,
     "ttl": _parse_ttl_text,
     "sensitivity": lambda raw, field: parse_choice(raw, field, SENSITIVITIES),
-    "scope": lambda raw, field: parse_scope(raw, field).wire,
+    "scope": lambda raw, field: parse_scope(raw, field).fields,
     "source": lambda raw, field: parse_choice(raw, field, SOURCES),
     "added_by": lambda raw, field: parse_text(raw, field, limits.MAX_ADDED_BY_CHARS),
 }
@@ -106,14 +106,14 @@ class Hint:
     identity: Identity = field(compare=False, repr=False)
     expires_at: float | None
     last_seen: float = field(compare=False, repr=False)
-    """When it was last set, credited or returned, to the day: the start of its idle time. Not on the wire."""
+    """When it was last set, credited or returned, to the day: the start of its idle time. Callers do not get it."""
     blob: bytes = field(compare=False, repr=False)
     """Its texts as UTF-8, one per line: a regular expression is matched against this first."""
     basis: dict[str, str] | None = field(default=None, compare=False, repr=False)
-    """The files of the repo that it depends on, each with a digest of its content. Not on the wire."""
+    """The files of the repo that it depends on, each with a digest of its content. Callers do not get it."""
     credits: dict[str, int] | None = field(default=None, compare=False, repr=False)
     """How much more often it worked than it failed in each project, if its scope names no place: both counts are sums
-    over all projects. Not on the wire."""
+    over all projects. Callers do not get it."""
 
     @classmethod
     def of(
@@ -194,9 +194,9 @@ class Hint:
         optional = {name: record[name] for name in _OPTIONAL_FIELDS if name in record}
         return cls.of(**{name: record[name] for name in _RECORD_FIELDS}, **optional)
 
-    def to_wire(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """The form that callers get. A copy, so that a change of the answer does not reach the store."""
-        wire: dict[str, Any] = {
+        shown: dict[str, Any] = {
             "value": self.value if isinstance(self.value, str) else copy_json(self.value),
             "meta": self._copy_meta(),
             "version": self.version,
@@ -204,12 +204,12 @@ class Hint:
             "updated_at": iso(self.updated_at),
         }
         if self.last_used_at is not None:
-            wire["last_used_at"] = iso(self.last_used_at)
+            shown["last_used_at"] = iso(self.last_used_at)
         if self.use_count:
-            wire["use_count"] = self.use_count
+            shown["use_count"] = self.use_count
         if self.failure_count:
-            wire["failure_count"] = self.failure_count
-        return wire
+            shown["failure_count"] = self.failure_count
+        return shown
 
     def _copy_meta(self) -> dict[str, Any]:
         """`copy_json(self.meta)`, in a third of the time: only tags and scope are mutable."""
@@ -247,12 +247,12 @@ def next_version(current: Hint | None, component: str, key: str, value: Any, met
     )
 
 
-def hint_from_wire(component: str, key: str, raw: object, now: float, path: str = "hint") -> Hint:
-    """The inverse of `to_wire`, checked by the rules of a `set`; a missing time is now.
+def hint_from_json(component: str, key: str, raw: object, now: float, path: str = "hint") -> Hint:
+    """The inverse of `to_json`, checked by the rules of a `set`; a missing time is now.
 
     A time in the future, from a clock that is ahead, becomes now: a TTL starts at the last set and must not end late,
     and every later `set` would have to be later still."""
-    fields = parse_object(raw, path, _WIRE_FIELDS)
+    fields = parse_object(raw, path, _JSON_FIELDS)
     latest = microseconds(now)
     times = {name: min(parse_timestamp(fields[name], f"{path}.{name}"), latest) for name in _TIMES if name in fields}
     updated_at = times.get("updated_at", latest)
@@ -285,7 +285,7 @@ def parse_timestamp(raw: object, path: str) -> float:
 
 
 def microseconds(seconds: float) -> float:
-    """Round a time to the precision of the wire, so that an export that is imported again equals the store."""
+    """Round a time to the precision of JSON, so that an export that is imported again equals the store."""
     return round(seconds, 6)
 
 

@@ -49,7 +49,7 @@ class Owner:
         return mine and hint.scope.key == self.scope.key
 
     def stamp(self, meta: dict[str, Any]) -> dict[str, Any]:
-        scope = {"scope": self.scope.wire} if self.scope.size else {}
+        scope = {"scope": self.scope.fields} if self.scope.size else {}
         return merge_meta({**self.default_ttl, **meta}, source=_SOURCE, added_by=self.added_by, **scope)
 
 
@@ -62,7 +62,7 @@ class _SyncReport:
     unchanged: int = 0
     skipped: list[dict[str, Any]] = field(default_factory=list)
 
-    def to_wire(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         lists = {"added": self.added, "updated": self.updated, "removed": self.removed, "kept": self.kept}
         return {**lists, "unchanged": self.unchanged, **({"skipped": self.skipped} if self.skipped else {})}
 
@@ -84,7 +84,7 @@ def decide_sync(
     report.unchanged += len(missing) - len(gone)
     report.removed = [_describe(hint) for hint in gone]
     change = Change(tuple(hint for hint in puts if hint), tuple(hint.identity for hint in gone))
-    return Decision(admission.make_room(index, change, now), report.to_wire())
+    return Decision(admission.make_room(index, change, now), report.to_json())
 
 
 def _read(entries: Iterable[Entry], owner: Owner, now: float, bases: Bases) -> dict[Identity, Hint]:

@@ -47,21 +47,21 @@ class ScopeCondition(Protocol):
 class Scope:
     """Conditions that must all hold; without any, the hint applies everywhere."""
 
-    __slots__ = ("_conditions", "env_names", "key", "size", "weight", "wire")
+    __slots__ = ("_conditions", "env_names", "fields", "key", "size", "weight")
 
-    def __init__(self, wire: Mapping[str, Any], key: str) -> None:
-        self.wire = wire
+    def __init__(self, fields: Mapping[str, Any], key: str) -> None:
+        self.fields = fields
         self.key = key
-        self.size = len(wire)
-        globs = [*wire.get("cwd_glob", ()), *wire.get("branch", ())]
+        self.size = len(fields)
+        globs = [*fields.get("cwd_glob", ()), *fields.get("branch", ())]
         self.weight = len(key) + sum(limits.CHARS_PER_GLOB + glob_cost(glob) // 4 for glob in globs)
-        self.env_names = frozenset((*wire.get("env_required", ()), *wire.get("env_match", {})))
-        self._conditions: tuple[ScopeCondition, ...] = tuple(_CONDITIONS[name](wire[name]) for name in wire)
+        self.env_names = frozenset((*fields.get("env_required", ()), *fields.get("env_match", {})))
+        self._conditions: tuple[ScopeCondition, ...] = tuple(_CONDITIONS[name](fields[name]) for name in fields)
 
     @property
     def names_place(self) -> bool:
         """Whether it holds in certain repos or directories only; os, branch and variables are the same in many."""
-        return "repo" in self.wire or "cwd_glob" in self.wire
+        return "repo" in self.fields or "cwd_glob" in self.fields
 
     def check(self, context: Context) -> Verdict:
         if not self._conditions:
@@ -74,9 +74,9 @@ class Scope:
         return Verdict(not failed, failed or met)
 
 
-def scope_of(wire: Mapping[str, Any]) -> Scope:
+def scope_of(fields: Mapping[str, Any]) -> Scope:
     """Return the scope of a normal form that `parse_scope` returned before."""
-    return _shared(_canonical(wire))
+    return _shared(_canonical(fields))
 
 
 _canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode

@@ -159,7 +159,7 @@ def shown_hints(hints: Iterable[Hint], visible: Visibility) -> list[Hint]:
     found = []
     for hint in hints:
         if hint.scope.key not in shown:
-            shown[hint.scope.key] = visible.shows_scope(hint.scope.wire)
+            shown[hint.scope.key] = visible.shows_scope(hint.scope.fields)
         if shown[hint.scope.key]:
             found.append(hint)
     return found
@@ -258,7 +258,7 @@ def _select(
             if verdict is None:
                 verdict = verdicts[hint.scope.key] = hint.scope.check(context)
                 chars = hint.scope.weight
-                if not verdict.eligible and not visible.shows_scope(hint.scope.wire):
+                if not verdict.eligible and not visible.shows_scope(hint.scope.fields):
                     hidden.add(hint.scope.key)
             if verdict.eligible:
                 matches.append((hint, verdict))
@@ -293,7 +293,7 @@ def _entry(ranked: RankedHint, now: float) -> dict[str, Any]:
         **({"due": ranked.hint.identity} if ranked.hint.is_due(now) else {}),
         "component": ranked.hint.component,
         "key": ranked.hint.key,
-        "hint": ranked.hint.to_wire(),
+        "hint": ranked.hint.to_json(),
         "score": explanation["score"],
         "match_explain": explanation,
     }
@@ -332,14 +332,14 @@ def no_such_hint(
 
 def no_such_variant(component: str, key: str, variants: list[Hint]) -> NotFound:
     """The error for a scope that none of the variants has."""
-    scopes = [copy_json(hint.scope.wire) for hint in variants[: limits.MAX_WHY_NOT]]
+    scopes = [copy_json(hint.scope.fields) for hint in variants[: limits.MAX_WHY_NOT]]
     return _not_found(f"{component}/{key} has no variant with that scope", component, key, [], scopes=scopes)
 
 
 def no_variant_here(component: str, key: str, refused: list[Checked]) -> NotFound:
     """The error for a hint none of whose variants applies in the caller's context."""
     rows = _nearest(refused, limits.MAX_WHY_NOT)
-    why_not = [{"scope": copy_json(hint.scope.wire), "reasons": verdict.reasons} for hint, verdict in rows]
+    why_not = [{"scope": copy_json(hint.scope.fields), "reasons": verdict.reasons} for hint, verdict in rows]
     outcome = "does not apply here" if len(refused) == 1 else f"none of its {len(refused)} variants applies here"
     return _not_found(f"{component}/{key} exists, but {outcome}", component, key, why_not)
 
@@ -370,7 +370,7 @@ def _suggest(
     names: set[str] = set()
     for hint in islice(chain.from_iterable(groups), limits.MAX_NEAR_CHECKED):
         text = f"{hint.component}/{hint.key}"
-        if text in names or not hint.live_at(now) or not visible.shows_scope(hint.scope.wire):
+        if text in names or not hint.live_at(now) or not visible.shows_scope(hint.scope.fields):
             continue
         if context is None or hint.scope.check(context).eligible:
             names.add(text)

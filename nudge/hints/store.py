@@ -101,7 +101,7 @@ class HintStore:
         if basis and "repo" in hint.meta.get("scope", {}):
             hint = replace(hint, basis=basis)
         change = self._admission.make_room(self._index, Change((hint,)), now)
-        return Decision(change, {"hint": hint.to_wire()})
+        return Decision(change, {"hint": hint.to_json()})
 
     def decide_delete(
         self, now: float, component: object, key: object, scope: object = None, *, visible: Visibility = EVERYTHING
@@ -119,7 +119,7 @@ class HintStore:
                 if variants
                 else no_such_hint(self._index, now, name, label, visible=visible)
             )
-        previous = [hint.to_wire() for hint in gone]
+        previous = [hint.to_json() for hint in gone]
         change = Change(removals=tuple(hint.identity for hint in gone))
         return Decision(change, {"deleted": True, "previous": previous if len(previous) > 1 else previous[0]})
 
@@ -151,7 +151,7 @@ class HintStore:
             if only_here or not variants:
                 raise
         if len(variants) > 1:
-            scopes = [copy_json(hint.scope.wire) for hint in variants[: limits.MAX_WHY_NOT]]
+            scopes = [copy_json(hint.scope.fields) for hint in variants[: limits.MAX_WHY_NOT]]
             rule = f"is needed: {component}/{key} has {len(variants)} variants, and none applies here: "
             raise Invalid(rule + "; ".join(map(describe_scope, scopes)), field="scope", scopes=scopes)
         return _credit(variants[0], credit, project, now)
@@ -254,7 +254,7 @@ class HintStore:
         ranked = yield from self._best(now, component, key, context, visible)
         if ranked.hint.is_due(now):
             self._seen[ranked.hint.identity] = microseconds(now)
-        result = {"hint": ranked.hint.to_wire(), "match_explain": ranked.explain(now)}
+        result = {"hint": ranked.hint.to_json(), "match_explain": ranked.explain(now)}
         return {**result, "basis": ranked.hint.basis} if ranked.hint.basis else result
 
     def index_words(self) -> Generator[None, None, None]:
@@ -402,7 +402,7 @@ def _credit(current: Hint, credit: int, project: str | None, now: float) -> Deci
         credits=_credits_after(current, credit, project),
     )
     note = {} if credit > 0 or hint.net_use else {"note": _NOT_WORKING}
-    return Decision(Change((hint,)), {"hint": hint.to_wire(), **note})
+    return Decision(Change((hint,)), {"hint": hint.to_json(), **note})
 
 
 def _credits_after(current: Hint, credit: int, project: str | None) -> dict[str, int] | None:
@@ -444,4 +444,4 @@ def _count(hints: Iterable[Hint]) -> list[dict[str, Any]]:
 
 def _list_entry(hint: Hint, context: Context) -> dict[str, Any]:
     verdict = hint.scope.check(context)
-    return {"key": hint.key, "hint": hint.to_wire(), "eligible": verdict.eligible, "reasons": verdict.reasons}
+    return {"key": hint.key, "hint": hint.to_json(), "eligible": verdict.eligible, "reasons": verdict.reasons}

@@ -23,7 +23,7 @@ from nudge.hints.model import (
     Decision,
     Hint,
     Identity,
-    hint_from_wire,
+    hint_from_json,
     is_copied_fact,
     next_version,
     parse_timestamp,
@@ -73,11 +73,11 @@ def export_pieces(header: Mapping[str, Any], hints: Iterable[Hint], reveal: bool
 
 
 def _export(hint: Hint, reveal: bool) -> dict[str, Any]:
-    wire = hint.to_wire()
+    shown = hint.to_json()
     if hint.secret and not reveal:
-        del wire["value"]
-        wire["redacted"] = True
-    return wire
+        del shown["value"]
+        shown["redacted"] = True
+    return shown
 
 
 # Import: reading
@@ -190,7 +190,7 @@ def _read_hint(component: str, key: str, raw: object, now: float, path: str, adm
     if not isinstance(redacted, bool):
         raise Invalid("must be true or false", field=f"{path}.redacted")
     fields = {name: content for name, content in raw.items() if name != "redacted"}
-    hint = hint_from_wire(component, key, {"value": "redacted", **fields} if redacted else fields, now, path)
+    hint = hint_from_json(component, key, {"value": "redacted", **fields} if redacted else fields, now, path)
     return IncomingHint(hint, "updated_at" in raw, _refusal(hint, redacted, admission))
 
 
@@ -220,7 +220,7 @@ class _ImportReport:
         if len(self.reasons) < limits.MAX_IMPORT_REASONS:
             self.reasons.append({"component": hint.component, "key": hint.key, "reason": reason})
 
-    def to_wire(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         return {"imported": len(self.puts), "skipped": self.skipped, "removed": self.removed, "reasons": self.reasons}
 
 
@@ -246,10 +246,10 @@ def decide_import(
             report.puts.append(one.hint if current is None else _replacement(current, one, now))
     # A hint that the payload names without being able to set it, such as a secret without its value, is not removed.
     others = (hint for hint in index if mode == "replace" and hint.identity not in identities)
-    removed = [hint for hint in others if visible.shows_scope(hint.scope.wire)]
+    removed = [hint for hint in others if visible.shows_scope(hint.scope.fields)]
     report.removed = sum(hint.live_at(now) for hint in removed)
     change = Change(tuple(report.puts), tuple(hint.identity for hint in removed))
-    return Decision(admission.make_room(index, change, now), report.to_wire())
+    return Decision(admission.make_room(index, change, now), report.to_json())
 
 
 def _replacement(current: Hint, one: IncomingHint, now: float) -> Hint:

@@ -89,7 +89,7 @@ async def _execute(app: App, message: dict[str, Any], call: Call) -> dict[str, A
 
 def refusal(request_id: object, error: NudgeError) -> dict[str, Any]:
     """Return the response for an error of an operation."""
-    return {"jsonrpc": "2.0", "id": request_id, "error": error.to_wire()}
+    return {"jsonrpc": "2.0", "id": request_id, "error": error.to_json()}
 
 
 def id_of(message: object) -> str | float | None:

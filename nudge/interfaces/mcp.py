@@ -232,7 +232,7 @@ def answer_handshake(message: Any, tools: str) -> Message | None:
     try:
         result = make(params or {}, tools)
     except Invalid as error:
-        return {**answer, "error": error.to_wire()}
+        return {**answer, "error": error.to_json()}
     return None if result is None else {**answer, "result": result}
 
 

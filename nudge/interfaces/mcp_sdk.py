@@ -137,7 +137,7 @@ class SdkServer:
             choice = context.lifespan_context.caller.tools
             chosen = list(_TOOLS) if choice == "all" else mcp.choose_tools(choice)
         except Invalid as error:
-            raise MCPError(**error.to_wire()) from None
+            raise MCPError(**error.to_json()) from None
         return types.ListToolsResult(tools=[_TOOLS[name] for name in chosen])
 
     async def _call_tool(

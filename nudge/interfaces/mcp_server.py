@@ -98,7 +98,7 @@ class McpServer:
         except (EnvNeeded, HandingOver):
             raise
         except NudgeError as error:
-            return mcp.tool_failure(message, error.to_wire())
+            return mcp.tool_failure(message, error.to_json())
         except Exception:
             _log.exception("a tool failed")
             return error_response(message["id"], INTERNAL_ERROR, INTERNAL_MESSAGE)

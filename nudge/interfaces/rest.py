@@ -67,7 +67,7 @@ def success_of(operation: Operation) -> int:
 
 def error_body(error: NudgeError) -> dict[str, Any]:
     """Return the error object with its message also as `error`, where many REST clients look for it."""
-    return {"error": error.message, **error.to_wire()}
+    return {"error": error.message, **error.to_json()}
 
 
 def refusal_body(status: int, message: str) -> dict[str, Any]:

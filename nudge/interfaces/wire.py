@@ -57,7 +57,7 @@ class IpcHandler:
         except HandingOver as error:
             return {"retry": error.message}
         except NudgeError as error:
-            return {"error": error.to_wire()}
+            return {"error": error.to_json()}
         except Exception:
             _log.exception("a call failed")
             return {"error": protocol_error(INTERNAL_ERROR, INTERNAL_MESSAGE)}

@@ -163,7 +163,7 @@ class Attempt:
         iterations = self.note.draft.metadata.get("iterations")
         return parse_time(iterations[-1]["at"], "at") if iterations else self.note.created_at
 
-    def to_wire(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """All its fields, without the older iterations and without fields that have no value, except the hypothesis and
         the action, of which it says that they were not given."""
         metadata = {name: value for name, value in self.note.draft.metadata.items() if name != "outcome"}

@@ -168,7 +168,7 @@ async def get_active(app: App, params: InSession, call: Call) -> Any:
     if not attempts:
         return {"has_active": False}
     several = {"open": [attempt.id for attempt in attempts]} if len(attempts) > 1 else {}
-    return {"has_active": True, **attempts[0].to_wire(), **several}
+    return {"has_active": True, **attempts[0].to_json(), **several}
 
 
 @operation(
@@ -193,7 +193,7 @@ async def get_orphaned(app: App, params: GetOrphaned, call: Call) -> Any:
     if not orphans:
         return {"has_orphan": False}
     others = {"others": [attempt.id for attempt in orphans[1:]]} if len(orphans) > 1 else {}
-    return {"has_orphan": True, **orphans[0].to_wire(), **others}
+    return {"has_orphan": True, **orphans[0].to_json(), **others}
 
 
 async def _adopt(app: App, attempt_id: int, caller: _Caller, namespace: str, call: Call, *, parallel: bool) -> Any:
@@ -208,7 +208,7 @@ async def _adopt(app: App, attempt_id: int, caller: _Caller, namespace: str, cal
             attempt = journal.adopt(connection, attempt, session, app.now(), parallel=parallel, is_shared=is_shared)
         if not attempt.is_open or attempt.session != session:
             raise journal.changed_since(attempt)
-        return {"has_orphan": False, "adopted": True, **attempt.to_wire()}
+        return {"has_orphan": False, "adopted": True, **attempt.to_json()}
 
     result = await app.write_once(call, write)
     app.activity.reset(session, app.now())

@@ -150,8 +150,8 @@ def calibration(connection: SqlConnection, which: AttemptFilter) -> dict[str, An
     for domain, outcome, confidence in rows:
         total.add(outcome, confidence)
         domains.setdefault(domain, _Tally()).add(outcome, confidence)
-    shown = [{"domain": domain, **tally.to_wire()} for domain, tally in domains.items() if any(tally.counts.values())]
-    return {"domains": shown, "total": total.to_wire()}
+    shown = [{"domain": domain, **tally.to_json()} for domain, tally in domains.items() if any(tally.counts.values())]
+    return {"domains": shown, "total": total.to_json()}
 
 
 @dataclass(slots=True)
@@ -166,7 +166,7 @@ class _Tally:
         if isinstance(confidence, int | float) and outcome in (CONFIRMED, FALSIFIED):
             self.stated.append(float(confidence))
 
-    def to_wire(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         settled = self.counts[CONFIRMED] + self.counts[FALSIFIED]
         return {
             **{name: self.counts[name] for name in (OPEN_STATUS, *OUTCOMES)},

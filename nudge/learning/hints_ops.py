@@ -85,7 +85,7 @@ class LearnedHints:
         if answer is None:
             return None
         hint = self._hint(component, answer)
-        return {"hint": self.wire(component, answer), "match_explain": self._explanation(hint, answer.fact)}
+        return {"hint": self.to_json(component, answer), "match_explain": self._explanation(hint, answer.fact)}
 
     def search(self, filters: HintFilter, limit: int) -> Iterator[dict[str, Any]]:
         """Yield the answers that a query asks for in its form, best first."""
@@ -95,7 +95,7 @@ class LearnedHints:
             reasons = [*_reasons(fact), *hit["match_explain"]["reasons"]]
             yield {
                 **{name: hit[name] for name in ("component", "key", "score", "partial") if name in hit},
-                "hint": self.wire(hit["component"], self._answers[hit["key"]]),
+                "hint": self.to_json(hit["component"], self._answers[hit["key"]]),
                 "match_explain": {**hit["match_explain"], "reasons": reasons},
             }
 
@@ -121,7 +121,7 @@ class LearnedHints:
             {
                 "component": self.component,
                 "key": answer.job,
-                "hint": self.wire(self.component, answer),
+                "hint": self.to_json(self.component, answer),
                 "eligible": not answer.refusal,
                 "reasons": [answer.refusal] if answer.refusal else _reasons(answer.fact),
             }
@@ -133,7 +133,7 @@ class LearnedHints:
         row = {"component": self.component, "key": answer.job, "scope": self._scope, "source": SOURCE}
         return {**row, "reasons": [*_reasons(answer.fact), answer.refusal]}
 
-    def wire(self, component: str, answer: JobAnswer) -> dict[str, Any]:
+    def to_json(self, component: str, answer: JobAnswer) -> dict[str, Any]:
         """The form that callers get. Its version is 0: there is no hint yet, and `set` makes the first one."""
         fact, latest = answer.fact, answer.fact.latest
         evidence = {
@@ -144,7 +144,7 @@ class LearnedHints:
             "exit_codes": list(latest.exit_codes),
             "ids": list(latest.ids),
         }
-        return {**self._hint(component, answer).to_wire(), "version": 0, "evidence": evidence}
+        return {**self._hint(component, answer).to_json(), "version": 0, "evidence": evidence}
 
     def _explanation(self, hint: Hint, fact: Fact) -> dict[str, Any]:
         reasons = [f"repo {self._scope['repo']} matched"] if self._scope else []
@@ -222,7 +222,7 @@ async def credit_fact(
     fact, project = answer.fact, learned.project
     session, evidence = fact.credited(delta, app.now())
     credited = replace(answer, fact=replace(fact, support={**fact.support, session: evidence}))
-    result: dict[str, Any] = {"hint": learned.wire(component, credited)}
+    result: dict[str, Any] = {"hint": learned.to_json(component, credited)}
     if credited.fact.failures >= credited.fact.successes:
         result["note"] = f"it is the answer no more; to forget it: nudge facts --forget {shlex.quote(fact.subject)}"
 

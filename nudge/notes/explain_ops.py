@@ -325,7 +325,7 @@ def hint_item(
     pack_context: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
     """The explanation of one variant of a hint, with the parts of its score where it applies."""
-    name, scope = f"{hint.component}/{hint.key}", copy_json(hint.scope.wire)
+    name, scope = f"{hint.component}/{hint.key}", copy_json(hint.scope.fields)
     parts = ranking.score_components(hint, now)
     weighted = {part: ranking.WEIGHTS[part] * value for part, value in parts.items()}
     belongs = None if project is None else is_project(scope.get("repo") or "", project)
@@ -365,7 +365,7 @@ def _variants(
     """All variants of a hint: those that apply here by rank, then the others. Those of the repo's file come behind
     one's own."""
     store, now = app.lifetime.store, request.now
-    held = [hint for hint in next(store.find_named(name, now), []) if request.visible.shows_scope(hint.scope.wire)]
+    held = [hint for hint in next(store.find_named(name, now), []) if request.visible.shows_scope(hint.scope.fields)]
     env_names = frozenset(variable for hint in held for variable in hint.scope.env_names)
     context = call.with_variables(call.context, env_names)
     written = in_file.variants(*name.rpartition("/")[::2]) if in_file is not None else []

@@ -64,7 +64,7 @@ class Note:
     damage: str | None = None
     """Why its row cannot be read; then the other fields are what can, with defaults for the rest."""
 
-    def to_wire(self, score: float | None = None) -> dict[str, Any]:
+    def to_json(self, score: float | None = None) -> dict[str, Any]:
         """The form for every interface. Fields without a value are left out, to save a model's tokens."""
         draft = self.draft
         optional = {
@@ -89,7 +89,7 @@ class Note:
     def to_row(self, score: float | None = None) -> dict[str, Any]:
         """The form in a list. It leaves out most metadata of an attempt, which are long and which `memory_get`
         returns."""
-        row = self.to_wire(score)
+        row = self.to_json(score)
         if self.draft.kind == ATTEMPT and "metadata" in row:
             row["metadata"] = {name: row["metadata"][name] for name in _LISTED_METADATA if name in row["metadata"]}
         return row

@@ -55,7 +55,7 @@ def _stored(one: Field, value: Any) -> Any:
 def all_fields(note: Note) -> dict[str, Any]:
     """Everything about a note, with times as numbers."""
     return {
-        **note.to_wire(),
+        **note.to_json(),
         "uid": note.uid,
         **{one.name: dict(getattr(note.draft, one.name)) for one in STORED if one.form is Form.OBJECT},
         **{name: getattr(note, name) for name in _TIMES},

@@ -74,7 +74,7 @@ async def store(app: App, params: StoreMemory, call: Call) -> Any:
         note, previous = notes.store(connection, complete, now, lifetimes)
         if previous is not None or note.id % _NOTES_PER_MERGE == 0:
             merge_new_segments(connection)
-        shown = note.to_wire()
+        shown = note.to_json()
         return {
             **{name: shown[name] for name in _ACKNOWLEDGED if name in shown},
             **(
@@ -83,7 +83,7 @@ async def store(app: App, params: StoreMemory, call: Call) -> Any:
                 else {}
             ),
             "potential_contradictions": _without(note.id, ranking.similar_titles(connection, note, now), alike),
-            **({} if previous is None else {"previous": shown_note(previous.to_wire(), visible)}),
+            **({} if previous is None else {"previous": shown_note(previous.to_json(), visible)}),
         }
 
     stored = await app.write_once(call, write)
@@ -174,7 +174,7 @@ async def update(app: App, params: UpdateMemory, call: Call) -> Any:
     if not changes:
 
         def read(connection: sqlite3.Connection) -> dict[str, Any]:
-            return {"memory": shown_note(shown_one(connection, visible, params.id, now).to_wire(), visible)}
+            return {"memory": shown_note(shown_one(connection, visible, params.id, now).to_json(), visible)}
 
         return await app.read(read)
     texts = {name: changes.get(name, "") for name in ("title", "content")}
@@ -188,7 +188,7 @@ async def update(app: App, params: UpdateMemory, call: Call) -> Any:
         complete = {**changes, "namespace": namespace} if namespace else changes
         note = notes.update(connection, params.id, complete, now, lifetimes)
         merge_new_segments(connection)
-        return {"memory": shown_note(note.to_wire(), visible)}
+        return {"memory": shown_note(note.to_json(), visible)}
 
     return await app.write_once(call, write)
 
@@ -363,7 +363,7 @@ async def get(app: App, params: GetMemory, call: Call) -> Any:
         links = shown_links(connection, notes.links_of(connection, params.id), visible)
         tags = proposed_tags(connection, params.id)
         proposed = {"proposed_tags": tags} if tags else {}
-        return {"memory": {**shown_note(note.to_wire(), visible), **proposed}, "links": links}
+        return {"memory": {**shown_note(note.to_json(), visible), **proposed}, "links": links}
 
     return await app.read(read)
 

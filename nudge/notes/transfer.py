@@ -92,7 +92,7 @@ def export_rows(connection: SqlConnection, where: NoteFilter, now: float) -> Ite
     """Yield each note as `memories` and its fields, then each link from one of them as `links` and its fields. The
     caller holds a transaction."""
     for note in _notes(connection, where, now):
-        yield MEMORIES, {**note.to_wire(), "uid": note.uid}
+        yield MEMORIES, {**note.to_json(), "uid": note.uid}
     for source, target, relation, created in store.links_from(connection, where, now):
         fields = {"source_id": source, "target_id": target, "relation": relation, "created_at": rfc3339(created)}
         yield LINKS, fields
@@ -212,7 +212,7 @@ class Merge:
                 created = self.now if one.created_at is None else clamp_time(one.created_at, self.now)
                 self.counts["links"] += store.add_link(self.connection, source, target, one.relation, created)
 
-    def to_wire(self) -> dict[str, int]:
+    def to_json(self) -> dict[str, int]:
         names = (CREATED, UPDATED, UNCHANGED, EXPIRED, FORGOTTEN, CONFLICT, REFUSED, "links")
         return {name: self.counts[name] for name in names}
 

@@ -268,7 +268,7 @@ def _merge(
         if dry_run:
             merge.connection.execute("ROLLBACK TO transfer")
         merge.connection.execute("RELEASE transfer")
-    return merge.to_wire()
+    return merge.to_json()
 
 
 # Sync

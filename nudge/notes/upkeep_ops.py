@@ -306,7 +306,7 @@ async def archive_restore(app: App, params: OneMemory, call: Call) -> Any:
     def write(connection: sqlite3.Connection) -> dict[str, Any]:
         refuse_hidden(connection, visible, [params.id], archived=True)
         restored = archive.restore(connection, params.id, now, lifetimes)
-        return {"restored": True, "memory": shown_note(restored.to_wire(), visible)}
+        return {"restored": True, "memory": shown_note(restored.to_json(), visible)}
 
     return await app.write_once(call, write)
 

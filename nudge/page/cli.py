@@ -93,7 +93,7 @@ def known(
     when = None if since is None else iso(since)
     fields = {"query": " ".join(words), "facets": counts, **params.drop_none(since=when, **filters)}
     if excluded:
-        fields |= {"applies": False, "context": context.resolve().to_wire()}
+        fields |= {"applies": False, "context": context.resolve().to_json()}
     result = invocation.client().call("nudge.known", fields)
     console = invocation.console
     rows = [

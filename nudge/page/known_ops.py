@@ -182,7 +182,7 @@ class _Others:
 
 
 def _hint_row(hint: Hint, names: projects.Names, now: float) -> Row:
-    repos = hint.scope.wire.get("repo") or ()
+    repos = hint.scope.fields.get("repo") or ()
     listed = [repos] if isinstance(repos, str) else list(repos)
     meta = hint.meta
     return {
@@ -196,7 +196,7 @@ def _hint_row(hint: Hint, names: projects.Names, now: float) -> Row:
         "text": mask("secret") if hint.secret else _text_of(hint.value)[: limits.STREAM_PREVIEW_CHARS],
         "reason": meta.get("reason"),
         "repos": [names.name(project_of(repo, None) or repo) for repo in listed] or [_EVERYWHERE],
-        "scope": hint.scope.wire,
+        "scope": hint.scope.fields,
         "tags": list(meta.get("tags", ())),
         "by": meta.get("added_by") or meta.get("source") or "-",
         "updated_at": hint.updated_at,

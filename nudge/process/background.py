@@ -61,7 +61,7 @@ class Retention:
         self.last_sweep, self.deleted = now, total
         return total
 
-    def to_wire(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         return {"days": self.days, "last_sweep": self.last_sweep, "deleted": self.deleted}
 
 
@@ -148,7 +148,7 @@ class Upkeep:
             "bytes": sum(map(os.path.getsize, files)),
             "read_only": self._database.reason,
             "readable": self._database.readable,
-            "retention": self._retention.to_wire(),
+            "retention": self._retention.to_json(),
             "spool": spool.counts(self._directory),
             "warning": self._database.warning,
         }

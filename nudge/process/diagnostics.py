@@ -40,7 +40,7 @@ class SelfReport:
         self._owner, self._client, self._history = owner, client, history
         self._born = boot_seconds()
 
-    def to_wire(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         return {**self._process(), **self._contents()}
 
     def _process(self) -> dict[str, Any]:

@@ -52,7 +52,7 @@ class Endpoint:
         self.generation, self.version, self.state = generation, version, state
         self.executable, self.wire_port = executable, wire_port
 
-    def to_wire(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
@@ -83,7 +83,7 @@ def publish(directory: str, endpoint: Endpoint) -> None:
     """Write the endpoint file; on a full disk a link instead, which needs no room. Raises StorageFailed."""
     path = os.path.join(directory, paths.ENDPOINT)
     try:
-        files.replace(path, thin_json.dumps(endpoint.to_wire()).encode())
+        files.replace(path, thin_json.dumps(endpoint.to_json()).encode())
     except StorageFailed as error:
         try:
             _write_link(path, endpoint)

@@ -116,7 +116,7 @@ class Primary:
             token=self._token,
         )
         self._wire.on_call = self._note_call
-        self._app.describe = self._self_report().to_wire
+        self._app.describe = self._self_report().to_json
         self._install_signal_handlers()
         tasks: list[asyncio.Task[None]] = []
         if self._reader is not None:

@@ -152,7 +152,7 @@ class Proxy:
             try:
                 message = decode_line(line)
             except JsonError as error:
-                self._answer({"jsonrpc": "2.0", "id": error.request_id, "error": error.to_wire()})
+                self._answer({"jsonrpc": "2.0", "id": error.request_id, "error": error.to_json()})
             else:
                 self._take_message(line, message)
 
@@ -238,7 +238,7 @@ def caller_context(message: Mapping[str, Any], environ: Mapping[str, str]) -> di
     process lives. A context among the arguments is for the server."""
     params = message.get("params")
     meta = params.get("_meta") if isinstance(params, dict) else None
-    return context.resolve(registry.call_directory(environ, meta)).to_wire()
+    return context.resolve(registry.call_directory(environ, meta)).to_json()
 
 
 def _utf8(text: str) -> str:
@@ -249,5 +249,5 @@ def _utf8(text: str) -> str:
 def _failure(message: Mapping[str, Any], error: NudgeError) -> dict[str, Any]:
     """Return the answer for a failed call: a result with `isError` for a tool, otherwise a JSON-RPC error."""
     if message.get("method") == "tools/call":
-        return tool_failure(message, error.to_wire())
-    return {"jsonrpc": "2.0", "id": message.get("id"), "error": error.to_wire()}
+        return tool_failure(message, error.to_json())
+    return {"jsonrpc": "2.0", "id": message.get("id"), "error": error.to_json()}

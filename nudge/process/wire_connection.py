@@ -83,7 +83,7 @@ class ServerConnection(asyncio.Protocol):
         elif not self._tcp and not _is_same_user(transport):
             self._refuse(protocol_error(INVALID_REQUEST, "Invalid request: this socket belongs to another user"))
         elif not server.make_room():
-            self._refuse(Unavailable("the server has too many connections; try again in a moment").to_wire())
+            self._refuse(Unavailable("the server has too many connections; try again in a moment").to_json())
         else:
             server.without_hello[self] = None
             self._silence_timer = self._loop.call_later(
@@ -217,7 +217,7 @@ class ServerConnection(asyncio.Protocol):
         try:
             message = _decode(line)
         except JsonError as error:
-            self._send(_id_of(line, error), {"error": error.to_wire()})
+            self._send(_id_of(line, error), {"error": error.to_json()})
         else:
             self._handle(message)
 
@@ -225,7 +225,7 @@ class ServerConnection(asyncio.Protocol):
         try:
             message = await asyncio.to_thread(_decode_large, line)
         except JsonError as error:
-            self._send(_id_of(line, error), {"error": error.to_wire()})
+            self._send(_id_of(line, error), {"error": error.to_json()})
         else:
             self._handle(message)
         self._decoding = False

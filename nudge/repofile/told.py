@@ -44,11 +44,11 @@ class TrustedHint:
         place = f"{SAYS} so ({FILE}:{self.written.line}, trusted {iso(self.decision.at)[:10]})"
         return [*([self.stale] if self.stale else []), place]
 
-    def wire(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """The form that callers get. Its version is 0: there is no stored hint, and `set` makes the first one."""
         about = {"path": FILE, "line": self.written.line, "trusted_at": iso(self.decision.at)}
         rests_on = {"evidence": self.written.evidence} if self.written.evidence else {}
-        return {**self.hint.to_wire(), "version": 0, "file": {**about, **rests_on}}
+        return {**self.hint.to_json(), "version": 0, "file": {**about, **rests_on}}
 
     def explain(self, verdict: Verdict, now: float) -> dict[str, Any]:
         explanation = rank(self.hint, [*self.reasons, *verdict.reasons], now).explain(now)
@@ -147,7 +147,7 @@ class TrustedHints:
         """The best one that applies here, in the form of `get_hint`."""
         for one, verdict in self.variants(component, key):
             if verdict.eligible:
-                return {"hint": one.wire(), "match_explain": one.explain(verdict, self._now)}
+                return {"hint": one.to_json(), "match_explain": one.explain(verdict, self._now)}
         return None
 
     def why_not(self, component: str, key: str) -> list[dict[str, Any]]:
@@ -156,7 +156,7 @@ class TrustedHints:
             {
                 "component": component,
                 "key": key,
-                "scope": one.hint.scope.wire,
+                "scope": one.hint.scope.fields,
                 "source": SOURCE,
                 "reasons": [*one.reasons, *verdict.reasons],
             }
@@ -175,7 +175,7 @@ class TrustedHints:
             yield {
                 **{name: hit[name] for name in ("component", "key", "partial") if name in hit},
                 "score": explanation["score"] if one.stale else hit["score"],
-                "hint": one.wire(),
+                "hint": one.to_json(),
                 "match_explain": explanation,
                 **({"stale": one.stale} if one.stale else {}),
             }
@@ -193,7 +193,7 @@ class TrustedHints:
                 {
                     "component": one.hint.component,
                     "key": one.hint.key,
-                    "hint": one.wire(),
+                    "hint": one.to_json(),
                     "eligible": verdict.eligible and not behind,
                     "reasons": reasons,
                 }

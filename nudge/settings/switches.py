@@ -69,7 +69,7 @@ class Switches:
     def without(self, context: Context) -> Switches:
         return Switches(self.all, (key for key in self.projects if not _is_own(key, context)))
 
-    def to_wire(self) -> dict[str, object]:
+    def to_json(self) -> dict[str, object]:
         return {"all": self.all, "projects": self.projects}
 
 
@@ -129,7 +129,7 @@ def _lock(directory: str) -> Flock:
 
 
 def _save(directory: str, switches: Switches) -> Switches:
-    files.replace(os.path.join(directory, FILE), thin_json.dumps(switches.to_wire()).encode())
+    files.replace(os.path.join(directory, FILE), thin_json.dumps(switches.to_json()).encode())
     return switches
 
 

@@ -18,7 +18,7 @@ from nudge.core.context import project_of
 from nudge.core.errors import Invalid
 from nudge.core.repos import has_host, normalize_repo
 from nudge.hints.admission import find_secret_in as find_secret_in_hint
-from nudge.hints.model import Hint, Identity, hint_from_wire, is_copied_fact
+from nudge.hints.model import Hint, Identity, hint_from_json, is_copied_fact
 from nudge.history.redact import redact_text
 from nudge.notes.fields import ATTEMPT, LONG, Draft, parse_draft, parse_time, rfc3339
 from nudge.notes.note import Note, find_secret_in
@@ -147,11 +147,11 @@ def share_hint(hint: Hint) -> Shared:
         return Withheld("it is marked as secret")
     if is_copied_fact(hint.meta):
         return Withheld("it is a copy of a fact")
-    if any(glob.startswith(("/", "~")) or ":" in glob for glob in hint.scope.wire.get("cwd_glob", ())):
+    if any(glob.startswith(("/", "~")) or ":" in glob for glob in hint.scope.fields.get("cwd_glob", ())):
         return Withheld("it names a directory of this machine")
     if isinstance(hint.value, dict) and hint.value.get("type") == "path":
         return Withheld("it is a path of this machine")
-    wire = hint.to_wire()
+    wire = hint.to_json()
     value, meta = _redacted(wire["value"]), _redacted(wire["meta"])
     if (found := find_secret_in_hint(hint.component, hint.key, value, meta)) is not None:
         return Withheld(f"{found.field} looks like a secret ({found.kind})")
@@ -167,7 +167,7 @@ def read_hint(entry: Entry, fields: Mapping[str, Any], latest: float, *, guard: 
         identity = parse_identity(entry.key)
         times = {name: iso(_seconds(fields.get(name), latest, name)) for name in ("created_at", "updated_at")}
         given = {name: fields[name] for name in ("value", "meta", "version") if name in fields}
-        hint = hint_from_wire(identity[0], identity[1], {**given, **times}, latest)
+        hint = hint_from_json(identity[0], identity[1], {**given, **times}, latest)
     except Invalid as error:
         return Withheld(error.message)
     if hint.identity != identity or project_of_scope(hint.identity[2]) != entry.project:

@@ -39,7 +39,7 @@ class KnownFailure:
     instead: str | None = None
     saved: int = 0
 
-    def to_wire(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
@@ -104,7 +104,7 @@ class Replay:
             "answers_right": sum(line.worked is True for line in told),
             "answers_wrong": sum(line.worked is False for line in told),
             "commands_saved": sum(line.saved for line in told if line.worked),
-            "told": [line.to_wire() for line in known],
+            "told": [line.to_json() for line in known],
         }
 
 

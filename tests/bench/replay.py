@@ -136,7 +136,7 @@ class _Run:
             return
         context = resolve(payload["cwd"])
         if event["type"] == "session_start":
-            params = {"session_id": event["session_id"], "source": "startup", "context": context.to_wire()}
+            params = {"session_id": event["session_id"], "source": "startup", "context": context.to_json()}
             text = self._client.call("nudge.inject", params)["text"]
             self._told, self._told_tests = list(_facts_in(text)), _broken_tests_in(text)
         result = self._client.call("nudge.record", {"event": locate(event, context)})

@@ -53,7 +53,7 @@ class Reader:
             "session_id": session,
             "source": source,
             "client": client,
-            "context": resolve(cwd).to_wire(),
+            "context": resolve(cwd).to_json(),
         }
         return str(self.client.call("nudge.inject", params)["text"])
 
@@ -108,7 +108,7 @@ class _Repository:
         return str(self.folder)
 
     def _call(self, operation: str, params: Mapping[str, Any]) -> None:
-        self.reader.client.call(operation, {**params, "context": resolve(self.cwd).to_wire()})
+        self.reader.client.call(operation, {**params, "context": resolve(self.cwd).to_json()})
 
     def _create(self, hours_ago: float) -> None:
         at = time.time() - hours_ago * _HOUR

@@ -34,7 +34,7 @@ class Agent:
     def start(self, source: str = "startup") -> str:
         """What it is told at its start."""
         self._record("SessionStart", source=source)
-        context = resolve(self._cwd).to_wire()
+        context = resolve(self._cwd).to_json()
         params = {"session_id": self.session, "source": source, "context": context}
         return str(self._client.call("nudge.inject", params)["text"])
 

@@ -180,7 +180,7 @@ def test_an_imported_hint_rests_on_the_files_that_it_names(machine: Machine, rep
         """The reasons after an import and an edit of the Makefile."""
         machine.cli("delete", "shop", "pack", cwd=str(repo))
         if in_a_file:
-            client, context = Client(environ=machine.environ), resolve(str(cwd)).to_wire()
+            client, context = Client(environ=machine.environ), resolve(str(cwd)).to_json()
             with transfer_files.reserved(machine.runtime) as name:
                 with transfer_files.created(machine.runtime, name) as file:
                     file.write(exported.read_bytes())

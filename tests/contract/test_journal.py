@@ -306,7 +306,7 @@ def test_the_health_of_clams(http: Http) -> None:
 
 def test_every_hook_of_clams_has_its_event() -> None:
     """One command, registered for each."""
-    assert set(HOOKS.values()) <= set(registry.get("claude-code").wired_events)
+    assert set(HOOKS.values()) <= set(registry.get("claude-code").connected_events)
 
 
 def test_the_hooks_of_clams_work_as_they_are(http: Http) -> None:

@@ -64,7 +64,7 @@ class InProcess:
         try:
             return {"result": asyncio.run(answer())}
         except NudgeError as error:
-            return {"error": error.to_wire()}
+            return {"error": error.to_json()}
 
 
 @dataclass(frozen=True)

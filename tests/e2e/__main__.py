@@ -14,6 +14,7 @@ from tests.e2e import (
     agent,
     clients,
     conformance,
+    connecting,
     failures,
     journal,
     learning,
@@ -26,7 +27,6 @@ from tests.e2e import (
     page_trusts,
     statusline,
     two_days,
-    wiring,
 )
 from tests.e2e.clients import Desk
 from tests.harness import Machine
@@ -74,7 +74,7 @@ CHECKS: tuple[Callable[[Desk], None], ...] = (
     learning.changed_manifest_is_said,
     learning.session_goes_on,
     *journal.CHECKS,
-    *wiring.CHECKS,
+    *connecting.CHECKS,
     statusline.status_line_is_shown,
     *other_clients.CHECKS,
     *failures.CHECKS,
@@ -118,7 +118,7 @@ def main() -> int:
     if options.pictures:
         return _make_pictures()
     clients.install()
-    wiring.install()
+    connecting.install()
     results = [run(check) for check in CHECKS if options.only in check.__name__]
     print(f"{sum(results)} passed, {len(results) - sum(results)} failed")
     return 0 if all(results) else 1

@@ -16,8 +16,8 @@ from typing import Any
 from nudge.telling.ledger import HEADER
 from tests.e2e import learning
 from tests.e2e.clients import Desk
+from tests.e2e.connecting import keep_opencode_offline
 from tests.e2e.stub_model import LAST_WORDS, Call, StubModel
-from tests.e2e.wiring import keep_opencode_offline
 
 _PROMPT = "please do it"
 _CODEX_MODEL = "gpt-5.5"  # one that it knows: others are not offered apply_patch

@@ -22,7 +22,7 @@ ends the story. What the client, its model or its user can see, and the step tha
 | private projects and the guard hold for every caller, whatever it has exported | `private_project` |
 | no invisible or bidirectional character in any result | `invisible_characters` |
 
-The inspector's `--strict` is in `tests.e2e.__main__`, `nudge connect` beside the plugin in `tests.e2e.wiring`.
+The inspector's `--strict` is in `tests.e2e.__main__`, `nudge connect` beside the plugin in `tests.e2e.connecting`.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class Bench:
         try:
             return {"result": await self.app.execute(operation, params, call)}
         except NudgeError as error:
-            return {"error": error.to_wire()}
+            return {"error": error.to_json()}
         except EnvNeeded as asked:
             return {"asked": asked.names}
 

@@ -101,4 +101,4 @@ def test_an_error_names_what_to_type(
     assert output.report_error(error, verb=verb, as_json=False) == 3
     assert text in capsys.readouterr().err
     output.report_error(error, verb=verb, as_json=True)
-    assert json.loads(capsys.readouterr().out)["error"] == error.to_wire()
+    assert json.loads(capsys.readouterr().out)["error"] == error.to_json()

@@ -82,7 +82,7 @@ def test_a_verb_loads_its_own_module(tmp_path: Path, verb: str, module: str) -> 
         "history.purge_cli",
         "history.backup_cli",
         "cli.server",
-        "cli.wiring",
+        "cli.connect",
         "cli.man",
     }
     assert {name for name in verbs if f"nudge.{name}" in loaded} == {module}
@@ -101,7 +101,7 @@ def test_the_version_loads_no_verb(tmp_path: Path) -> None:
     """Nothing is looked up for it."""
     loaded = modules_of(tmp_path, ["--version"])
     assert not {
-        name for name in loaded if name.startswith("nudge.") and name.endswith((".cli", ".wiring", ".server"))
+        name for name in loaded if name.startswith("nudge.") and name.endswith((".cli", ".connect", ".server"))
     } - {"nudge.cli"}
 
 

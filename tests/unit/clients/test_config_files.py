@@ -39,22 +39,22 @@ def by_name(texts: dict[str, str]) -> pytest.MarkDecorator:
 @by_name(corpus.JSON)
 def test_json_is_wired_and_back_to_the_byte(text: str) -> None:
     """Server and hooks are there, all else is as it was, and undoing it restores every byte."""
-    draft = JSON_FILE.wire(text, text)
-    assert JSON_FILE.is_wired(draft.text) and JSON_FILE.find(draft.text) == {SERVER, HOOKS}
+    draft = JSON_FILE.connect(text, text)
+    assert JSON_FILE.is_connected(draft.text) and JSON_FILE.find(draft.text) == {SERVER, HOOKS}
     assert undo(draft.text, draft.undo()) == text
 
 
 @by_name(corpus.JSON)
 def test_json_is_only_added_to(text: str) -> None:
     """Each character of the original is still there in its order, but for space inside an empty object."""
-    rest = iter(JSON_FILE.wire(text, text).text)
+    rest = iter(JSON_FILE.connect(text, text).text)
     assert all(char in rest for char in text if not char.isspace())
 
 
 @by_name(corpus.JSON)
 def test_json_is_cleaned_without_a_record(text: str) -> None:
     """Without knowing what was there, what is left means the same; containers that our entries leave empty go."""
-    cleaned = JSON_FILE.clean(JSON_FILE.wire(text, text).text)
+    cleaned = JSON_FILE.clean(JSON_FILE.connect(text, text).text)
     assert cleaned is not None and JSON_FILE.find(cleaned) == set()
     assert without_empty(json_edit.load(cleaned)) == without_empty(json_edit.load(text))
 
@@ -69,24 +69,24 @@ def test_cleaning_alone_is_exact_where_the_containers_were_there(name: str) -> N
         text = text.replace("{\n", '{\n  "mcpServers": {"x": {}},\n', 1)
     if '"hooks"' not in text:
         text = text.replace('"mcpServers"', '"hooks": {"Stop": [1]}, "mcpServers"', 1)
-    assert JSON_FILE.clean(JSON_FILE.wire(text, "").text) == text
+    assert JSON_FILE.clean(JSON_FILE.connect(text, "").text) == text
 
 
 @by_name(corpus.OLD_JSON)
 def test_an_old_entry_is_replaced_and_goes(text: str) -> None:
     """An installation that moved is wired once, not twice; taken out, nothing of either is left."""
-    assert not JSON_FILE.is_wired(text) and JSON_FILE.find(text)
+    assert not JSON_FILE.is_connected(text) and JSON_FILE.find(text)
     base = JSON_FILE.clean(text)
     assert base is not None and JSON_FILE.find(base) == set()
-    wired = JSON_FILE.wire(base, text).text
-    assert JSON_FILE.is_wired(wired) and wired.count("/old") == 0
-    assert undo(wired, JSON_FILE.wire(base, text).undo()) == base
+    wired = JSON_FILE.connect(base, text).text
+    assert JSON_FILE.is_connected(wired) and wired.count("/old") == 0
+    assert undo(wired, JSON_FILE.connect(base, text).undo()) == base
 
 
 def test_what_the_user_added_to_our_entry_stays() -> None:
     """The environment that a user gave the server is kept when its path changes."""
     text = corpus.OLD_JSON["old server"]
-    wired = JSON_FILE.wire(JSON_FILE.clean(text) or "", text).text
+    wired = JSON_FILE.connect(JSON_FILE.clean(text) or "", text).text
     assert json_edit.load(wired)["mcpServers"]["nudge"] == {**ENTRY, "env": {"NUDGE_DB": "/d"}}
 
 
@@ -99,19 +99,19 @@ def test_hooks_of_others_in_the_same_group_stay() -> None:
 
 def test_a_changed_timeout_is_left_alone() -> None:
     """A hook that its user has given more time is still ours, and still wired."""
-    wired = JSON_FILE.wire("{}", "").text
-    assert JSON_FILE.is_wired(wired.replace('"timeout": 5', '"timeout": 60'))
-    assert not JSON_FILE.is_wired(wired.replace("/opt/my tools", "/opt/other"))
+    wired = JSON_FILE.connect("{}", "").text
+    assert JSON_FILE.is_connected(wired.replace('"timeout": 5', '"timeout": 60'))
+    assert not JSON_FILE.is_connected(wired.replace("/opt/my tools", "/opt/other"))
 
 
 def test_the_author_s_hand_is_kept() -> None:
     """Indentation, line ends, and one line where all is one line."""
-    tabs = JSON_FILE.wire(corpus.JSON["tabs"], "").text
+    tabs = JSON_FILE.connect(corpus.JSON["tabs"], "").text
     assert '\n\t\t"nudge": {\n\t\t\t"command"' in tabs and "  " not in tabs.replace("/opt/my tools/nudge", "")
-    assert "\n" not in JSON_FILE.wire(corpus.JSON["one line"], "").text
-    returns = JSON_FILE.wire(corpus.JSON["carriage returns"], "").text
+    assert "\n" not in JSON_FILE.connect(corpus.JSON["one line"], "").text
+    returns = JSON_FILE.connect(corpus.JSON["carriage returns"], "").text
     assert returns.count("\n") == returns.count("\r\n")
-    assert JSON_FILE.wire("", "").text.endswith("}\n")
+    assert JSON_FILE.connect("", "").text.endswith("}\n")
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_the_author_s_hand_is_kept() -> None:
 def test_another_shape_is_refused(text: str) -> None:
     """What is no object, or no list, where one belongs is not ours to replace."""
     with pytest.raises(Malformed, match="is no"):
-        JSON_FILE.wire(text, text)
+        JSON_FILE.connect(text, text)
 
 
 SPACE = st.sampled_from(("", " ", "\n", "\n  ", "\t", "\r\n", " // c\n", "/* x */", "\n\n"))
@@ -159,8 +159,8 @@ def _member(key: str, depth: int) -> st.SearchStrategy[str]:
 def test_any_json_is_wired_and_back(text: str, before: str, after: str) -> None:
     """Inserting and removing is the identity, to the byte with the record of it, in meaning without."""
     whole = before + text + after
-    draft = JSON_FILE.wire(whole, whole)
-    assert JSON_FILE.is_wired(draft.text)
+    draft = JSON_FILE.connect(whole, whole)
+    assert JSON_FILE.is_connected(draft.text)
     assert undo(draft.text, draft.undo()) == whole
     assert without_empty(json_edit.load(JSON_FILE.clean(draft.text) or "")) == without_empty(json_edit.load(whole))
 
@@ -179,15 +179,15 @@ def without_empty(document: Any) -> Any:
 @by_name(corpus.TOML)
 def test_toml_is_wired_and_back_to_the_byte(text: str) -> None:
     """Everything before the block is as it was, and so is everything after undoing it."""
-    draft = TOML_FILE.wire(text, text)
-    assert TOML_FILE.is_wired(draft.text) and draft.text.startswith(text)
+    draft = TOML_FILE.connect(text, text)
+    assert TOML_FILE.is_connected(draft.text) and draft.text.startswith(text)
     assert undo(draft.text, draft.undo()) == text
 
 
 @by_name(corpus.TOML)
 def test_toml_is_cleaned_without_a_record(text: str) -> None:
     """All but empty lines at the end, which cannot be told from ours."""
-    cleaned = TOML_FILE.clean(TOML_FILE.wire(text, text).text)
+    cleaned = TOML_FILE.clean(TOML_FILE.connect(text, text).text)
     assert cleaned is not None and cleaned.rstrip() == text.rstrip()
 
 
@@ -201,7 +201,7 @@ def test_an_old_table_is_replaced_and_goes(text: str) -> None:
     after = toml_edit.parse(base)
     assert {**after, "mcp_servers": after.get("mcp_servers", {})} == others
     assert ("# about tui" in base) == ("# about tui" in text)
-    assert TOML_FILE.is_wired(TOML_FILE.wire(base, text).text)
+    assert TOML_FILE.is_connected(TOML_FILE.connect(base, text).text)
 
 
 @pytest.mark.parametrize(
@@ -211,7 +211,7 @@ def test_an_old_table_is_replaced_and_goes(text: str) -> None:
 def test_toml_that_no_table_can_follow_is_refused(text: str) -> None:
     """An inline table cannot be added to from below, and is not ours to rewrite."""
     with pytest.raises(Malformed, match=r"cannot be extended with \[mcp_servers\.nudge\]"):
-        TOML_FILE.wire(text, text)
+        TOML_FILE.connect(text, text)
 
 
 @pytest.mark.parametrize(
@@ -226,7 +226,7 @@ def test_an_entry_that_is_no_table_is_left_to_its_author(text: str) -> None:
 def test_malformed_toml_is_named_with_its_line() -> None:
     """The error names the line to fix."""
     with pytest.raises(Malformed) as refusal:
-        TOML_FILE.is_wired('a = 1\nb = "\n')
+        TOML_FILE.is_connected('a = 1\nb = "\n')
     assert refusal.value.line == 2
 
 
@@ -245,11 +245,11 @@ def test_any_path_is_spelled_so_that_toml_reads_it(path: str) -> None:
 def test_a_file_of_ours_is_made_and_goes() -> None:
     """A file of any version of Nudge is replaced and removed; another program's file is not touched."""
     file = WholeFile("nudge.js", "// nudge: new\n", "// nudge: ")
-    assert file.wire("", "// nudge: old\n").text == "// nudge: new\n"
+    assert file.connect("", "// nudge: old\n").text == "// nudge: new\n"
     assert file.clean("// nudge: old\n") is None
     assert file.clean("// theirs\n") == "// theirs\n"
     with pytest.raises(Malformed, match="not written by Nudge"):
-        file.wire("// theirs\n", "// theirs\n")
+        file.connect("// theirs\n", "// theirs\n")
 
 
 # Reading and writing
@@ -345,8 +345,8 @@ def test_valid_multi_line_toml_is_taken(name: str) -> None:
     assert base is not None
     rest = {key: value for key, value in tomllib.loads(text).items() if key != "mcp_servers"}
     assert tomllib.loads(base) == rest
-    wired = file.wire(base, text).text
-    assert file.is_wired(wired) and tomllib.loads(wired) == {
+    wired = file.connect(base, text).text
+    assert file.is_connected(wired) and tomllib.loads(wired) == {
         **rest,
         "mcp_servers": {"nudge": EXECUTABLE.server_entry},
     }

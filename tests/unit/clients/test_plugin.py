@@ -30,7 +30,7 @@ SCRIPT = f"${{CLAUDE_PLUGIN_ROOT}}/hooks/{HOOK_SCRIPT}"
 def test_it_hooks_the_same_events() -> None:
     """With the same timeouts."""
     assert {event: groups[0]["hooks"][0]["timeout"] for event, groups in HOOKS.items()} == {
-        event: claude_code.CLIENT.hook_timeout(event) for event in claude_code.CLIENT.wired_events
+        event: claude_code.CLIENT.hook_timeout(event) for event in claude_code.CLIENT.connected_events
     }
 
 

@@ -113,16 +113,16 @@ class TestParse:
         plain = {"branch": "dev", "os": "linux", "project": "repo", "files_open": ["a.py"]}
         wire = Context.parse(
             {**plain, "cwd": "/work//x/", "repo": "git@h:Org/Repo.git", "env": {"A": "1", "B": None}}
-        ).to_wire()
+        ).to_json()
         assert wire == {**plain, "cwd": "/work/x", "repo": "git:h/org/repo", "env": {"A": "1"}}
-        assert Context.parse(wire).to_wire() == wire
+        assert Context.parse(wire).to_json() == wire
 
     @pytest.mark.parametrize(
         "raw", [None, {}, {"cwd": None, "repo": "", "branch": "", "env": None}, {"branch": "HEAD"}]
     )
     def test_unknown_is_allowed(self, raw: Any) -> None:
         """Null, empty, and the HEAD that git prints for no branch all mean unknown."""
-        assert Context.parse(raw).to_wire() == {}
+        assert Context.parse(raw).to_json() == {}
 
     def test_long_environment_values_are_accepted(self) -> None:
         """A caller may send its whole environment, and `PATH` is long."""
@@ -177,13 +177,13 @@ class TestLocated:
     def test_each_field_is_taken_from_the_nearer_one(self) -> None:
         """What is named wins; the rest comes from the caller; neither side changes."""
         named = Context(branch="dev", env={})
-        assert named.located(self.HERE).to_wire() == {**self.HERE.to_wire(), "branch": "dev", "env": {}}
+        assert named.located(self.HERE).to_json() == {**self.HERE.to_json(), "branch": "dev", "env": {}}
         assert (named.cwd, self.HERE.branch) == (None, "main")
 
     def test_another_directory_has_no_repo_of_the_callers(self) -> None:
         """Nor its branch or project; also where the directory is on no disk here."""
         there = Context(cwd="/elsewhere").located(self.HERE)
-        assert there.to_wire() == {"cwd": "/elsewhere", "project": "/elsewhere", "env": {"A": "1"}}
+        assert there.to_json() == {"cwd": "/elsewhere", "project": "/elsewhere", "env": {"A": "1"}}
 
     def test_another_repo_is_another_project(self) -> None:
         """The project is that of the repo that is named."""

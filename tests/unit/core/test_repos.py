@@ -553,8 +553,8 @@ class TestBrokenRepositories:
         """Whatever the files hold, the context resolves, and a server accepts it."""
         repo = make_repo(tmp_path / "repo", "https://host/org/repo")
         (repo / ".git" / name).write_bytes(content)
-        wire = resolve(str(repo)).to_wire()
-        assert Context.parse(wire).to_wire() == wire
+        wire = resolve(str(repo)).to_json()
+        assert Context.parse(wire).to_json() == wire
         assert name != "HEAD" or "branch" not in wire
 
     def test_an_origin_that_names_nothing_falls_back(self, tmp_path: Path) -> None:
@@ -590,7 +590,7 @@ class TestBrokenRepositories:
     def test_a_directory_that_cannot_be_sent_is_unknown(self, tmp_path: Path, name: bytes) -> None:
         """A name that is no text for the wire leaves cwd unknown, and the origin known."""
         repo = make_repo(Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + name)), "https://host/org/repo")
-        wire = resolve(str(repo)).to_wire()
+        wire = resolve(str(repo)).to_json()
         assert "cwd" not in wire
         assert (wire["repo"], wire["branch"]) == ("git:host/org/repo", "main")
-        assert Context.parse(wire).to_wire() == wire
+        assert Context.parse(wire).to_json() == wire

@@ -161,7 +161,7 @@ def test_a_json_error_renders_like_every_other() -> None:
     """It renders like every other error."""
     error = refusal(b"[")
     assert isinstance(error, NudgeError)
-    assert error.to_wire() == {"code": PARSE_ERROR, "message": error.message, "data": {"reason": "E_PARSE"}}
+    assert error.to_json() == {"code": PARSE_ERROR, "message": error.message, "data": {"reason": "E_PARSE"}}
 
 
 def test_only_a_large_message_meets_the_bound_on_values() -> None:

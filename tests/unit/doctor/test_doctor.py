@@ -70,7 +70,7 @@ def test_a_repair_that_fails_is_not_reported_as_done() -> None:
 
 def test_a_finding_on_the_wire() -> None:
     """A finding becomes plain values, with whether `--fix` can repair it."""
-    assert warn("port", "held", "lsof", lambda: "").to_wire() == {
+    assert warn("port", "held", "lsof", lambda: "").to_json() == {
         "check": "port",
         "level": "warn",
         "message": "held",

@@ -182,21 +182,21 @@ def test_a_clients_broken_file(make: Make, tmp_path: Path, content: str) -> None
     ):
         write(tmp_path / name, content)
     assert levels(installation.check_memory_tools(make())) == ["ok"]
-    assert levels(installation.check_wiring(make())) == ["ok"]
+    assert levels(installation.check_connections(make())) == ["ok"]
 
 
 def test_nudge_wired_twice(make: Make, tmp_path: Path) -> None:
     """Two names are two servers; one name in two places is one."""
     write(tmp_path / ".claude.json", {"mcpServers": {"nudge": {"command": "nudge", "args": ["serve"]}}})
     write(tmp_path / "work/.mcp.json", {"mcpServers": {"nudge": {"command": "uvx", "args": ["nudge-mcp", "serve"]}}})
-    assert levels(installation.check_wiring(make())) == ["ok"]
+    assert levels(installation.check_connections(make())) == ["ok"]
     write(
         tmp_path / "work/.mcp.json", {"mcpServers": {"hints": {"command": "python", "args": ["-m", "nudge", "serve"]}}}
     )
-    result = only(installation.check_wiring(make()))
+    result = only(installation.check_connections(make()))
     assert (result.level, result.fix) == ("warn", "claude mcp remove hints -s project")
     write(tmp_path / ".claude/settings.json", {"enabledPlugins": {"nudge@market": True}})
-    assert "nudge@market" in only(installation.check_wiring(make())).message
+    assert "nudge@market" in only(installation.check_connections(make())).message
 
 
 @pytest.mark.parametrize("script", ["nudge-hook", "'/my data/nudge-hook'", "/usr/bin/nudge"])
@@ -206,18 +206,18 @@ def test_hooks_without_the_server(make: Make, tmp_path: Path, script: str) -> No
     hook = {"hooks": [{"type": "command", "command": f"{script} record"}]}
     settings = {"hooks": {"Stop": [hook]}}
     write(tmp_path / ".claude/settings.json", settings)
-    result = only(installation.check_wiring(make()))
+    result = only(installation.check_connections(make()))
     assert (result.level, result.fix) == ("warn", "nudge connect claude-code") and "MCP server" in result.message
     write(tmp_path / ".claude.json", {"mcpServers": {"nudge": {"command": "nudge", "args": ["serve"]}}})
-    started, missing = installation.check_wiring(make())
+    started, missing = installation.check_connections(make())
     assert started.level == "ok" and (missing.level, missing.fix) == ("warn", "nudge connect claude-code")
     assert "PostToolUseFailure" in missing.message and "Stop" not in missing.message
-    settings = {"hooks": {event: [hook] for event in claude_code.CLIENT.wired_events}}
+    settings = {"hooks": {event: [hook] for event in claude_code.CLIENT.connected_events}}
     write(tmp_path / ".claude/settings.json", settings)
-    assert levels(installation.check_wiring(make())) == ["ok"]
+    assert levels(installation.check_connections(make())) == ["ok"]
     (tmp_path / ".claude.json").unlink()
     write(tmp_path / ".claude/settings.json", {**settings, "enabledPlugins": {"nudge@market": True}})
-    assert levels(installation.check_wiring(make())) == ["ok"]
+    assert levels(installation.check_connections(make())) == ["ok"]
 
 
 @pytest.mark.parametrize(
@@ -313,12 +313,12 @@ def test_the_script_is_checked_for_every_client_that_runs_it(
     home = Home(str(tmp_path), {})
     for file in opencode.CLIENT.config_files(home, Executable("nudge")):
         Path(file.path).parent.mkdir(parents=True, exist_ok=True)
-        Path(file.path).write_text(file.wire("", "").text)
+        Path(file.path).write_text(file.connect("", "").text)
     snapshot = make(environ={"NUDGE_RUNTIME_DIR": str(tmp_path / "data")})
     result = only(installation.check_hook_script(snapshot))
     assert "Claude Code and Gemini CLI and OpenCode" in result.message
     assert result.fix == "nudge connect claude-code; nudge connect gemini; nudge connect opencode"
-    wired = [finding.message for finding in installation.check_wiring(snapshot)]
+    wired = [finding.message for finding in installation.check_connections(snapshot)]
     assert "OpenCode starts it as nudge" in wired
     assert [message.partition(" has the hooks")[0] for message in wired[:2]] == ["Claude Code", "Gemini CLI"]
 
@@ -334,7 +334,7 @@ def test_a_client_without_hooks_is_said_to_record_nothing(make: Make, tmp_path: 
     """Its tools work, so this is no warning; a client that has no hooks at all is not blamed."""
     write(tmp_path / ".gemini/settings.json", {"mcpServers": {"nudge": {"command": "nudge", "args": ["serve"]}}})
     write(tmp_path / ".config/zed/settings.json", {"context_servers": {"nudge": {"command": "nudge"}}})
-    result = {finding.message: finding.level for finding in installation.check_wiring(make())}
+    result = {finding.message: finding.level for finding in installation.check_connections(make())}
     assert result == {
         "Gemini CLI starts it as nudge, without hooks: its sessions are not recorded": "ok",
         "Zed starts it as nudge": "ok",

@@ -164,4 +164,4 @@ def test_refusal_does_not_repeat_the_value() -> None:
     """An error may be logged, so it never holds what was refused."""
     with pytest.raises(Invalid) as refused:
         parse_value("hush-hush\0")
-    assert "hush" not in str(refused.value.to_wire())
+    assert "hush" not in str(refused.value.to_json())

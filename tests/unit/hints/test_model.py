@@ -7,7 +7,7 @@ import pytest
 
 from nudge.core.clock import iso
 from nudge.core.errors import Invalid, ScopeInvalid
-from nudge.hints.model import Change, Hint, hint_from_wire, next_version, parse_meta, parse_timestamp, parse_ttl
+from nudge.hints.model import Change, Hint, hint_from_json, next_version, parse_meta, parse_timestamp, parse_ttl
 from tests.unit.hints.builders import DAY, NOW
 
 META = {"reason": "why", "tags": ["a"], "ttl": "P1D", "scope": {"branch": ["dev"]}}
@@ -19,16 +19,16 @@ def hint_at(now: float, **more: Any) -> Hint:
 
 def test_wire_form() -> None:
     """Times are ISO, counts appear once there are any, and names stay outside."""
-    fresh = hint_at(NOW).to_wire()
+    fresh = hint_at(NOW).to_json()
     assert fresh == {"value": "make", "meta": META, "version": 1, "created_at": iso(NOW), "updated_at": iso(NOW)}
-    used = hint_at(NOW, last_used_at=NOW, use_count=2, failure_count=1).to_wire()
+    used = hint_at(NOW, last_used_at=NOW, use_count=2, failure_count=1).to_json()
     assert (used["last_used_at"], used["use_count"], used["failure_count"]) == (iso(NOW), 2, 1)
 
 
 def test_wire_form_is_a_copy() -> None:
     """What is done to an answer does not reach the hint."""
     hint = hint_at(NOW)
-    hint.to_wire()["meta"]["scope"]["branch"].append("main")
+    hint.to_json()["meta"]["scope"]["branch"].append("main")
     assert hint.meta == META
 
 
@@ -36,18 +36,18 @@ def test_wire_form_is_a_copy() -> None:
 def test_wire_round_trip(now: float) -> None:
     """A hint read back from its wire form is the same hint, to the last digit of its times."""
     hint = hint_at(now, last_used_at=now, use_count=3, failure_count=1, version=12)
-    assert hint_from_wire("api", "build", json.loads(json.dumps(hint.to_wire())), now + 99) == hint
+    assert hint_from_json("api", "build", json.loads(json.dumps(hint.to_json())), now + 99) == hint
 
 
 def test_what_is_missing_starts_now() -> None:
     """A hand-written hint needs a value only."""
-    hint = hint_from_wire("api", "build", {"value": "make"}, NOW)
+    hint = hint_from_json("api", "build", {"value": "make"}, NOW)
     assert (hint.version, hint.created_at, hint.updated_at, hint.last_used_at, hint.use_count) == (1, NOW, NOW, None, 0)
 
 
 def test_creation_is_never_after_the_update() -> None:
     """A hint that says only when it was updated was not created later."""
-    hint = hint_from_wire("api", "build", {"value": "make", "updated_at": iso(NOW - DAY)}, NOW)
+    hint = hint_from_json("api", "build", {"value": "make", "updated_at": iso(NOW - DAY)}, NOW)
     assert hint.created_at == hint.updated_at == NOW - DAY
 
 
@@ -73,14 +73,14 @@ def test_creation_is_never_after_the_update() -> None:
 def test_bad_wire_form_is_refused_by_field(raw: Any, field: str) -> None:
     """Each field of a hint from outside is checked, and the refusal names it."""
     with pytest.raises(Invalid) as refused:
-        hint_from_wire("api", "build", raw, NOW)
+        hint_from_json("api", "build", raw, NOW)
     assert refused.value.field == field
 
 
 def test_bad_glob_keeps_its_error() -> None:
     """A bad glob is a bad scope wherever it comes from."""
     with pytest.raises(ScopeInvalid) as refused:
-        hint_from_wire("api", "build", {"value": "make", "meta": {"scope": {"cwd_glob": ["../x"]}}}, NOW)
+        hint_from_json("api", "build", {"value": "make", "meta": {"scope": {"cwd_glob": ["../x"]}}}, NOW)
     assert refused.value.field == "hint.meta.scope.cwd_glob[0]"
 
 
@@ -118,7 +118,7 @@ def test_time_never_stands_still() -> None:
     for _ in range(100):
         later = next_version(held, "api", "build", "make", {}, NOW)
         assert later.updated_at > held.updated_at
-        assert later.to_wire()["updated_at"] > held.to_wire()["updated_at"]
+        assert later.to_json()["updated_at"] > held.to_json()["updated_at"]
         held = later
 
 

@@ -119,7 +119,7 @@ def test_normal_form() -> None:
             "env_match": {"B": ["2", "1", "2"], "A": ["1"], "C": []},
         }
     )
-    assert scope.wire == {
+    assert scope.fields == {
         "cwd_glob": ["**/a", "**/b"],
         "repo": "git:github.com/org/repo",
         "branch": ["dev", "main"],

@@ -314,7 +314,7 @@ def test_secret_is_rejected(component: str, key: str, value: Any, meta: dict[str
         new_store().decide_set(NOW, component, key, value, meta)
     assert refused.value.field == field
     assert refused.value.data["kind"]
-    assert AWS_KEY not in str(refused.value.to_wire())
+    assert AWS_KEY not in str(refused.value.to_json())
 
 
 def test_rejection_tells_the_override() -> None:
@@ -642,7 +642,7 @@ def test_a_read_is_noted_once_a_day_and_shows_nowhere() -> None:
     finish(store.get(NOW + 2.5 * DAY, "api", "test"))
     assert len(sweep(store, NOW + 2.5 * DAY)) == 0
     assert held(store)["test"].last_seen == NOW + 2 * DAY
-    assert held(store)["test"].to_wire() == before
+    assert held(store)["test"].to_json() == before
     assert exported(store)["components"]["api"]["hints"]["test"] == before
 
 

@@ -228,7 +228,7 @@ def test_a_new_database_gets_everything(desk: Desk) -> None:
     assert desk.backfill()["new"] == 3
 
 
-@pytest.mark.parametrize("error", [Unavailable("busy"), RemoteError(Unavailable("busy").to_wire()), Refusal("full")])
+@pytest.mark.parametrize("error", [Unavailable("busy"), RemoteError(Unavailable("busy").to_json()), Refusal("full")])
 def test_an_error_of_the_server_ends_the_run(desk: Desk, error: NudgeError) -> None:
     """What was not acknowledged is not written down as read: the next run sends it."""
     desk.script().commands("a")

@@ -197,7 +197,7 @@ def test_secrets_are_refused_wherever_they_are(service: Service, open_service: O
     ):
         with pytest.raises(SecretRejected) as refused:
             service("store", **fields)
-        assert TOKEN not in str(refused.value.to_wire())
+        assert TOKEN not in str(refused.value.to_json())
         with pytest.raises(SecretRejected):
             service("update", id=known, **fields)
     with pytest.raises(SecretRejected):

@@ -57,7 +57,7 @@ def test_a_sweep_goes_on_until_nothing_is_due(database: Database, monkeypatch: p
     record(database, *(event(timestamp=NOW - 999 * DAY) for _ in range(5)), event(timestamp=NOW))
     retention = Retention(database, RETENTION_DAYS)
     assert run(retention.sweep(NOW)) == {"command": 5}
-    assert (retention.to_wire()["deleted"], retention.to_wire()["last_sweep"]) == ({"command": 5}, NOW)
+    assert (retention.to_json()["deleted"], retention.to_json()["last_sweep"]) == ({"command": 5}, NOW)
     assert ids(database) == [6]
 
 

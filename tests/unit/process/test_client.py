@@ -97,7 +97,7 @@ def test_an_error_is_raised_as_it_was_answered(directory: str) -> None:
     refusal = {"code": 40401, "message": "none", "data": {"reason": "E_NOT_FOUND", "keys": ["x"]}}
     with FakePrimary(directory, answering(line(error=refusal))), pytest.raises(RemoteError) as raised:
         client(directory).call("nudge.get_hint", {})
-    assert raised.value.to_wire() == refusal
+    assert raised.value.to_json() == refusal
 
 
 def test_an_answer_to_another_call_is_not_ours(directory: str) -> None:

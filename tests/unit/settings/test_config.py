@@ -91,7 +91,7 @@ def test_a_key_that_does_not_parse_names_itself_and_its_file(tmp_path: Path, nam
     with pytest.raises(SettingInvalid) as refused:
         loaded(tmp_path, f"{name} = {value}")
     assert refused.value.message.startswith(f"{name} in {tmp_path / 'config.toml'}: ")
-    assert refused.value.to_wire()["data"]["field"] == refused.value.field == name
+    assert refused.value.to_json()["data"]["field"] == refused.value.field == name
 
 
 @pytest.mark.parametrize(

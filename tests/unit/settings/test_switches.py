@@ -107,8 +107,8 @@ def test_on_for_all_is_on_for_each(runtime: str) -> None:
     switch.turn_off(runtime, None)
     with pytest.raises(Invalid, match="nudge on --all"):
         switch.turn_on(runtime, REPO)
-    assert switch.load(runtime).to_wire() == {"all": True, "projects": ["git:org/app", "/home/u/notes"]}
-    assert switch.turn_on(runtime, None).to_wire() == {"all": False, "projects": []}
+    assert switch.load(runtime).to_json() == {"all": True, "projects": ["git:org/app", "/home/u/notes"]}
+    assert switch.turn_on(runtime, None).to_json() == {"all": False, "projects": []}
 
 
 def test_many_at_once_lose_nothing(runtime: str) -> None:
@@ -392,7 +392,7 @@ def test_off_and_on_name_the_project(here: Path, runtime: str, capsys: pytest.Ca
     assert switch.load(runtime).projects == [str(here)]
     assert verb("on") == 0
     assert "recording and telling are on for thesis" in capsys.readouterr().out
-    assert switch.load(runtime).to_wire() == {"all": False, "projects": []}
+    assert switch.load(runtime).to_json() == {"all": False, "projects": []}
 
 
 def test_on_names_the_directory_above(

@@ -264,7 +264,7 @@ def test_an_error_of_a_statement_names_no_path_and_no_sql(
     """One sentence of ours; SQLite's own is in the log."""
     with pytest.raises(StorageFailed) as failed:
         run(getattr(opened(), interface)(lambda connection: connection.execute(statement).fetchall()))
-    result = str(failed.value.to_wire())
+    result = str(failed.value.to_json())
     words = set(re.findall(r"[a-z_]{4,}", statement.lower())) - {"extension", "here", "source", "content"}
     assert not words & set(re.findall(r"[a-z_]+", result.lower())), result
     assert not re.search(r"/|SQLITE|syntax|constraint|no such|bind", result), result

@@ -132,7 +132,7 @@ def _note_other_status_line(console: Console) -> None:
 def _install_guard(client: AgentClient, program: Executable, *, printed: bool = False) -> None:
     """Write the script that hooks run, before any hook can run it; also when the user writes the hooks, or deleted
     it."""
-    if client.wired_events:
+    if client.connected_events:
         executable.install_hook_script(program, printed=printed)
 
 

@@ -560,11 +560,11 @@ def test_a_repeated_hook_is_shown_once(nudge: Nudge, home: Path, name: str) -> N
     client = registry.get(name)
     shown = outcome.out.count("nudge-hook")
     distinct = {json.dumps(handler) for handler in client.hook_handlers(Executable("x")).values()}
-    assert shown == len(distinct) < len(client.wired_events)
-    assert all(f'"{event}": [' in outcome.out for event in client.wired_events)
-    assert outcome.out.count("... as above") == len(client.wired_events) - len(distinct)
+    assert shown == len(distinct) < len(client.connected_events)
+    assert all(f'"{event}": [' in outcome.out for event in client.connected_events)
+    assert outcome.out.count("... as above") == len(client.connected_events) - len(distinct)
     written = "".join(path.read_text() for path in home.rglob("*.json"))
-    assert written.count("nudge-hook") == len(client.wired_events)
+    assert written.count("nudge-hook") == len(client.connected_events)
 
 
 def test_connect_sees_the_plugin(nudge: Nudge, home: Path) -> None:
