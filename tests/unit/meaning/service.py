@@ -1,4 +1,4 @@
-"""The application in the test's process, with one database and one event loop."""
+"""The application in the test's process, with one event loop for all calls: notes are embedded behind them."""
 
 from __future__ import annotations
 
@@ -6,27 +6,24 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from nudge.core.app import App
 from nudge.core.call import Call
 from nudge.core.context import Context
-from nudge.hints.lifetime import open_in_memory
-from nudge.interfaces.operations import OPERATIONS
-from nudge.settings.config import Settings
-from nudge.storage.database import Database
+from tests.unit.service import Service as Operations
 
 PROJECT = "github.com/acme/shop"
 HERE = Call(context=Context(project=PROJECT))
 TERMINAL = Call(context=Context(project=PROJECT), interface="cli")
 
 
-class Service:
-    def __init__(self, path: Path, **settings: Any) -> None:
-        self.loop = asyncio.new_event_loop()
-        self.app = App(open_in_memory(Settings(settings)), OPERATIONS)
-        self.database = self.app.database = Database.open(str(path))
+class Service(Operations):
+    caller = HERE
 
-    def __call__(self, name: str, *, call: Call = HERE, **params: Any) -> Any:
-        return self.loop.run_until_complete(self.app.execute(f"nudge.{name}", params, call))
+    def __init__(self, path: Path, **settings: Any) -> None:
+        super().__init__(path, **settings)
+        self.loop = asyncio.new_event_loop()
+
+    def __call__(self, name: str, *, call: Call | None = None, **params: Any) -> Any:
+        return self.loop.run_until_complete(self.app.execute(f"nudge.{name}", params, call or self.caller))
 
     def use(self, directory: Path) -> Any:
         """Use a model, and embed what waits."""

@@ -11,38 +11,27 @@ from typing import Any
 import pytest
 
 from nudge.core import limits
-from nudge.core.app import App
 from nudge.core.call import Call
 from nudge.core.context import Context
 from nudge.core.errors import Conflict, NotFound, Unavailable
 from nudge.core.visibility import Visibility
-from nudge.hints.lifetime import open_in_memory
-from nudge.interfaces.operations import OPERATIONS
 from nudge.notes import ranking
 from nudge.notes import store as notes
 from nudge.proposals.expansion_ops import recall_more
-from nudge.settings.config import Settings
-from nudge.storage.database import Database
 from tests.unit.proposals.model_server import NAME, ModelServer, Reply, asked, saying
+from tests.unit.service import Service as Operations
 
 HERE = Call(context=Context(project="github.com/acme/api"))
 
 
-class Service:
-    """The operations on notes of one PRIMARY, with a model."""
+class Service(Operations):
+    """With a model."""
+
+    prefix = "nudge.memory_"
+    caller = HERE
 
     def __init__(self, path: Path, server: ModelServer, **settings: Any) -> None:
-        given = {"tier": "smart", "llm_url": server.url, "llm_model": NAME, **settings}
-        self.app = App(open_in_memory(Settings(given)), OPERATIONS)
-        self.database = self.app.database = Database.open(str(path))
-
-    def __call__(self, name: str, *, call: Call = HERE, **params: Any) -> Any:
-        async def answer() -> Any:
-            result = await self.app.execute(f"nudge.memory_{name}", params, call)
-            await self.app.deferred.recalls_counted()
-            return result
-
-        return asyncio.run(answer())
+        super().__init__(path, **{"tier": "smart", "llm_url": server.url, "llm_model": NAME, **settings})
 
     def store(self, title: str, content: str = "text", **fields: Any) -> int:
         return int(self("store", title=title, content=content, kind="decision", **fields)["id"])
