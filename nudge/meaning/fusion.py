@@ -26,10 +26,20 @@ if TYPE_CHECKING:
             """Return at most so many notes that are close, the closest first."""
 
         def cosines(self) -> dict[int, float]:
-            """Return, for the notes that are nearest, the cosine alone."""
+            """Return the cosine of the closest piece of each note."""
+
+        def agreements(self) -> dict[int, float]:
+            """Return the mean cosine of the two closest pieces of each note."""
 
     class Question(Protocol):
         """A question whose vector is known."""
+
+        @property
+        def everyday(self) -> float:
+            """How close it is to what is asked of any repository."""
+
+        def reworded(self, text: str) -> Question:
+            """The same question in other words."""
 
         def closeness(self, connection: SqlConnection) -> Closeness | None:
             """Compare it with the vectors that are stored; None when there are none."""

@@ -158,10 +158,10 @@ class NoteCloseness:
     by chance."""
 
     def __init__(self, snapshot: _Snapshot, question: Floats) -> None:
-        cosines = _cosines(snapshot, question)
+        cosines = self._of_pieces = _cosines(snapshot, question)
         best = numpy.full(len(snapshot.ids), -1.0, numpy.float32)
         numpy.maximum.at(best, snapshot.places, cosines)
-        self._ids = snapshot.ids
+        self._places, self._ids = snapshot.places, snapshot.ids
         self._cosines = best
         self._values = best - CHANCE * numpy.sqrt(2 * numpy.log(numpy.maximum(snapshot.pieces, 1)))
         self._values[snapshot.pieces == 0] = -2.0
@@ -181,6 +181,17 @@ class NoteCloseness:
     def cosines(self) -> dict[int, float]:
         live = self._values > -2.0
         return dict(zip(self._ids[live].tolist(), self._cosines[live].tolist(), strict=True))
+
+    def agreements(self) -> dict[int, float]:
+        order = numpy.lexsort((-self._of_pieces, self._places))
+        _, first = numpy.unique(self._places[order], return_index=True)
+        second = numpy.minimum(first + 1, len(order) - 1)
+        # A note with one piece has no second one: what stands there is of another note, or was removed.
+        has_second = (self._places[order[second]] == self._places[order[first]]) & (self._of_pieces[order[second]] > -1)
+        seconds = numpy.where(has_second, self._of_pieces[order[second]], self._cosines)
+        live = self._values > -2.0
+        means = (self._cosines + seconds) / 2
+        return dict(zip(self._ids[live].tolist(), means[live].tolist(), strict=True))
 
 
 def _cosines(snapshot: _Snapshot, question: Floats) -> Floats:

@@ -22,6 +22,7 @@ from nudge.core.clock import boot_seconds
 from nudge.core.errors import NudgeError
 from nudge.meaning import store
 from nudge.meaning.embedder import ModelUnusable, open_embedder
+from nudge.meaning.everyday import EVERYDAY, NEAREST
 from nudge.meaning.groups import connected
 from nudge.meaning.pieces import split_pieces
 from nudge.meaning.store import Model, Progress, QueuedNote, StoredVector
@@ -44,21 +45,38 @@ _NO_MODEL = "no model is in use; nudge semantic on"
 
 
 @dataclass(frozen=True, slots=True)
-class _Loaded:
+class Loaded:
     model: Model
     embedder: Embedder
     index: VectorIndex
+    everyday: Floats
+    """The vectors of what is asked of any repository."""
 
 
 @dataclass(frozen=True, slots=True)
 class AskedQuestion:
     """A question with its vector, to be compared with the vectors that one transaction sees."""
 
-    index: VectorIndex
+    loaded: Loaded
     vector: Floats
 
+    @property
+    def everyday(self) -> float:
+        nearest: list[float] = sorted((self.loaded.everyday @ self.vector).tolist())[-NEAREST:]
+        return sum(nearest) / NEAREST
+
+    def reworded(self, text: str) -> AskedQuestion:
+        with suppress(Exception):  # a model may raise anything
+            return ask(self.loaded, text)
+        return AskedQuestion(self.loaded, 0 * self.vector)
+
     def closeness(self, connection: sqlite3.Connection) -> Closeness | None:
-        return self.index.search(connection, self.vector)
+        return self.loaded.index.search(connection, self.vector)
+
+
+def ask(loaded: Loaded, text: str) -> AskedQuestion:
+    """Return a question; a text without a word is like nothing."""
+    return AskedQuestion(loaded, loaded.embedder.encode([text[: limits.MAX_QUESTION_CHARS]])[0])
 
 
 class Meaning:
@@ -70,7 +88,7 @@ class Meaning:
         """Why the model cannot be used, and what to do."""
         self._model: Model | None = None
         self._is_known = False
-        self._loaded: _Loaded | None = None
+        self._loaded: Loaded | None = None
         self._loading: asyncio.Task[None] | None = None
         self._embedding: asyncio.Task[None] | None = None
         self._failed_at: float | None = None
@@ -125,15 +143,14 @@ class Meaning:
             loaded = await self._load()
             if loaded is None:
                 return None
-            vectors = await asyncio.to_thread(loaded.embedder.encode, [text[: limits.MAX_QUESTION_CHARS]])
-            return AskedQuestion(loaded.index, vectors[0])
+            return await asyncio.to_thread(ask, loaded, text)
         except NudgeError:  # the database cannot be read: the search itself says so
             return None
         except Exception as error:  # a model may raise anything
             self._fail(f"the model failed ({type(error).__name__}); load it again with: nudge semantic on")
             return None
 
-    async def _load(self) -> _Loaded | None:
+    async def _load(self) -> Loaded | None:
         """The loaded model. Loading goes on when the caller does not wait for it any longer."""
         if self._loaded is not None:
             return self._loaded
@@ -256,7 +273,7 @@ class Meaning:
         }
 
 
-def _open(model: Model) -> _Loaded:
+def _open(model: Model) -> Loaded:
     embedder = open_embedder(model.directory)
     if embedder.fingerprint != model.fingerprint:
         raise ModelUnusable(
@@ -265,7 +282,16 @@ def _open(model: Model) -> _Loaded:
         )
     from nudge.meaning.index import VectorIndex
 
-    return _Loaded(model, embedder, VectorIndex(model.fingerprint, model.dimension))
+    index = VectorIndex(model.fingerprint, model.dimension)
+    return Loaded(model, embedder, index, embed_everyday(embedder))
+
+
+def embed_everyday(embedder: Embedder) -> Floats:
+    import numpy
+
+    found: dict[str, Floats] = {}
+    _embed_texts(embedder, EVERYDAY, found)
+    return numpy.array([found.get(text, numpy.zeros(embedder.dimension)) for text in EVERYDAY], numpy.float32)
 
 
 def _embed_texts(embedder: Embedder, texts: Sequence[str], into: dict[str, Floats]) -> None:

@@ -222,11 +222,6 @@ def _fused_scores(
     }
 
 
-def text_score_of(connection: SqlConnection, text: str, note_id: int, where: NoteFilter) -> float:
-    """Return the score of a note's words for a text, as the meaning is added to it; 0 where it has none of them."""
-    return texts_for_fusion(connection, query_words(connection, text), where.namespaces, [note_id]).get(note_id, 0.0)
-
-
 def matched_words(connection: SqlConnection, text: str | None, notes: Iterable[Note]) -> dict[int, list[str]]:
     """Return the words of a query that are in each of the notes, as they were written."""
     texts = {note.id: "\n".join((note.draft.title, note.draft.content, *note.draft.tags)).lower() for note in notes}

@@ -39,6 +39,7 @@ from nudge.telling.attempt import outcome_line, reminder_line
 from nudge.telling.failure_ops import find_other_way
 from nudge.telling.file_notes import files_of, lines_for_files
 from nudge.telling.ledger import HEADER, BannedLine, Ledger, Line
+from nudge.telling.prompt import without_paths
 from nudge.telling.prompt_notes import fitting_lines, lines_about, lines_by_meaning
 
 _SILENT, _AUTO = "0", "auto"  # values of the setting `journal`
@@ -227,8 +228,11 @@ async def _about_prompt(app: App, database: Database, event: Mapping[str, Any]) 
         lines = await database.read(
             lambda connection: lines_about(connection, prompt, namespace, branch, now), timeout=limits.PROMPT_TIMEOUT
         )
-        if lines or (question := await app.meaning.question(prompt, limits.PROMPT_QUESTION_TIMEOUT)) is None:
+        if lines:
             return lines
+        question = await app.meaning.question(without_paths(prompt), limits.PROMPT_QUESTION_TIMEOUT)
+        if question is None:
+            return []
         return await database.read(
             lambda connection: lines_by_meaning(connection, prompt, namespace, branch, now, question),
             timeout=limits.PROMPT_TIMEOUT,

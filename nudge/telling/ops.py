@@ -33,6 +33,7 @@ from nudge.notes.store import get_many
 from nudge.repofile.hints_ops import trusted_hints
 from nudge.telling import ledger, report, start
 from nudge.telling.comparison import compare
+from nudge.telling.prompt import without_paths
 from nudge.telling.prompt_notes import fitting_lines, lines_about, lines_by_meaning
 from nudge.telling.start import Digest
 from nudge.telling.start_rows import digest_options, hint_rows, stored_lines
@@ -87,7 +88,7 @@ async def _about_prompt(app: App, prompt: str, call: Call) -> str:
     here, now = visible_to(app, call).here, app.now()
     branch = call.context.branch
     lines = await app.read(lambda connection: lines_about(connection, prompt, here, branch, now))
-    if not lines and (question := await app.meaning.question(prompt)) is not None:
+    if not lines and (question := await app.meaning.question(without_paths(prompt))) is not None:
         lines = await app.read(lambda connection: lines_by_meaning(connection, prompt, here, branch, now, question))
     lines = fitting_lines(lines)
     return ledger.HEADER + "\n".join(line.text for line in lines) if lines else ""

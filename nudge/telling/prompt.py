@@ -117,10 +117,24 @@ class _Passage:
 
 def parse_prompt(text: str) -> list[Part]:
     """Return the whole prompt and its first sentences; none without a word that says anything."""
-    plain = _PATH.sub(lambda path: path[0] if _IS_BRANCH.fullmatch(path[0]) else " ", text)
+    plain = without_paths(text)
     sentences = [sentence for sentence in _SENTENCE_END.split(plain) if sentence.strip()]
     texts = [plain, *(sentences[:_MOST_SENTENCES] if len(sentences) > 1 else ())]
     return [part for part in map(_parse_part, texts) if part.weights]
+
+
+def without_paths(text: str) -> str:
+    """A prompt without the paths in it: when the agent opens the file, it is told what was decided about it."""
+    return _PATH.sub(lambda path: path[0] if _IS_BRANCH.fullmatch(path[0]) else " ", text)
+
+
+def is_chore(text: str) -> bool:
+    """Whether a prompt begins with a mechanical edit."""
+    return any(_is_of_chore(word) for word in _parse_part(without_paths(text)).words[:_CHORE_WORDS])
+
+
+def _is_of_chore(word: str) -> bool:
+    return word in _CHORES or word.endswith("lint")
 
 
 def _parse_part(text: str) -> Part:
@@ -206,7 +220,7 @@ def _rejected(text: str) -> frozenset[str]:
 def _is_chore(prompt: Part, passages: Sequence[_Passage]) -> bool:
     """Whether a prompt begins with a mechanical edit, of which the note says nothing: a name is changed, or a warning
     of a linter is fixed, whatever was decided about the code."""
-    asked = (word for word in prompt.words[:_CHORE_WORDS] if word in _CHORES or word.endswith("lint"))
+    asked = filter(_is_of_chore, prompt.words[:_CHORE_WORDS])
     return any(all(word not in passage.words for passage in passages) for word in asked)
 
 

@@ -19,9 +19,9 @@ from nudge.notes import ranking
 from nudge.notes.fields import ATTEMPT, GLOBAL
 from nudge.notes.note import Note
 from nudge.notes.store import NoteFilter, SqlConnection, find_ids, find_winners, get_many
-from nudge.telling.closest import is_meant
+from nudge.telling.closest import LEAST, Signs, is_meant, without_words_of
 from nudge.telling.ledger import HEADER, Line
-from nudge.telling.prompt import Part, Text, parse_prompt, relevance, search_words
+from nudge.telling.prompt import Part, Text, is_chore, parse_prompt, relevance, search_words, without_paths
 from nudge.telling.use import IDENTITY
 from nudge.telling.wording import short_name
 
@@ -70,23 +70,38 @@ def as_whole_as_fits(lines_of: Callable[[int], list[Line]]) -> list[Line]:
 
 
 def lines_by_meaning(
-    connection: SqlConnection, prompt: str, namespace: str | None, branch: str | None, now: float, question: Question
+    connection: SqlConnection,
+    prompt: str,
+    namespace: str | None,
+    branch: str | None,
+    now: float,
+    question: Question,
+    least: float = LEAST,
 ) -> list[Line]:
-    """The one note that a prompt means although no word says so; mostly none. For a prompt without `lines_about`."""
+    """The one note that a prompt means although no word says so; mostly none. For a prompt without `lines_about`, and
+    `question` is the prompt without its paths."""
     closeness = question.closeness(connection)
-    if closeness is None or not content_words(prompt):
+    if closeness is None or not content_words(prompt) or is_chore(prompt):
         return []
-    where = _told_here(namespace)
-    cosines = closeness.cosines()
-    told = {note_id: cosines[note_id] for note_id in find_ids(connection, where, now) if note_id in cosines}
-    note = _closest(connection, told, branch, prompt, now)
-    if note is None:
+    close = closeness.agreements()
+    told = {one: close[one] for one in find_ids(connection, _told_here(namespace), now) if one in close}
+    notes = _closest(connection, told, branch, prompt, now)
+    if not notes:
         return []
-    text = ranking.text_score_of(connection, prompt, note.id, where)
-    if not is_meant(told[note.id], told.values(), text):
+    note, values = notes[0], [told[one.id] for one in notes]
+    signs = Signs(values[0], values[min(1, len(values) - 1)], values[0], question.everyday)
+    # What has to be embedded for it is embedded only where it decides.
+    if not is_meant(signs, least) or not is_meant(_without_shared(connection, signs, prompt, note, question), least):
         return []
-    reason = f"the prompt says nearly the same in other words (cosine {told[note.id]:.2f})"
+    reason = f"the prompt says nearly the same in other words (cosine {signs.closest:.2f})"
     return as_whole_as_fits(lambda most: [note_text_line(note, now, namespace, most, reason)])
+
+
+def _without_shared(connection: SqlConnection, signs: Signs, prompt: str, note: Note, question: Question) -> Signs:
+    left = without_words_of(without_paths(prompt), f"{note.draft.title}\n{note.draft.content}")
+    closeness = question.reworded(left).closeness(connection)
+    alone = 0.0 if closeness is None else closeness.agreements().get(note.id, 0.0)
+    return replace(signs, without_shared=alone)
 
 
 def _told_here(namespace: str | None) -> NoteFilter:
@@ -95,14 +110,13 @@ def _told_here(namespace: str | None) -> NoteFilter:
 
 
 def _closest(
-    connection: SqlConnection, cosines: Mapping[int, float], branch: str | None, prompt: str, now: float
-) -> Note | None:
-    """The closest note that holds here, and that no other has replaced."""
-    nearest = sorted(cosines, key=lambda note_id: -cosines[note_id])[:_RECALLED]
+    connection: SqlConnection, close: Mapping[int, float], branch: str | None, prompt: str, now: float
+) -> list[Note]:
+    """The closest notes that hold here, and that no other has replaced."""
+    nearest = sorted(close, key=lambda note_id: -close[note_id])[:_RECALLED]
     notes, losers = get_many(connection, nearest, now), find_winners(connection, nearest, now)
     held = (notes[note_id] for note_id in nearest if note_id in notes and note_id not in losers)
-    held = (note for note in held if note.damage is None)
-    return next((note for note in held if is_of_branch(note, branch, prompt)), None)
+    return [note for note in held if note.damage is None and is_of_branch(note, branch, prompt)]
 
 
 def fitting_lines(lines: Sequence[Line]) -> list[Line]:

@@ -7,10 +7,11 @@ import argparse
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from nudge.meaning.embedder import open_embedder
+from nudge.telling.closest import LEAST
 from tests.bench import decisions, report
 from tests.bench.report import Row
 from tests.meaning import cost, oracle, recall, told
@@ -34,7 +35,9 @@ FLOORS: dict[tuple[str, str], tuple[str, float]] = {
     (LARGE, "fieldwork, paraphrase"): ("any_3", 75.0),
 }
 """Of which figure, and how much at least, in percent."""
-TOLD, FALSE = 25.0, 3.0  # % of all paraphrases with the larger model, and of all silent prompts
+TOLD, FALSE = 25.0, 3.0  # % of paraphrases with the larger model, and of the prompts where silence is due
+GIVEN = ("decisions", "own_decisions")
+HELD_OUT = (*GIVEN, "fieldwork")
 MOST_MB, MOST_RATIO, MOST_DIFFERENCE = 70.0, 2.0, 2.0
 
 
@@ -89,11 +92,9 @@ def _print_recall(found: Mapping[str, Mapping[str, Figures]]) -> None:
 
 
 def _told(methods: Mapping[str, Method]) -> Iterator[Row]:
-    totals = {}
+    counted = {name: dict(told.on_prompts(method)) for name, method in methods.items()}
     for name, method in methods.items():
-        totals[name] = total = Counter[str]()
-        for what, counts in told.on_prompts(method):
-            total.update(counts)
+        for what, counts in counted[name].items():
             kinds = [kind.removesuffix(" of") for kind in counts if kind.endswith(" of")]
             shown = ", ".join(
                 f"{kind} {counts[f'{kind} right']} right of {counts[f'{kind} told']} told of {counts[f'{kind} of']}"
@@ -103,14 +104,39 @@ def _told(methods: Mapping[str, Method]) -> Iterator[Row]:
             print(f"told, {name}, {what}: {shown}; silent {counts['silent told']} of {counts['silent of']}")
         for what, share, of in told.carried(method):
             print(f"told, {name}, deciding words carried, {what}: {share:.1f} % of {of}")
-    words, large = totals[_KEYWORD], totals[LARGE]
-    yield _told_row(f"{LARGE}: paraphrases told right", large, "paraphrase right", TOLD, at_least=True)
-    yield _told_row(f"{LARGE}: told where silence is due", large, "silent told", FALSE + _share(words, "silent told"))
-    allowed = FALSE + _share(words, "silent told")
-    yield _told_row(f"{STATIC}: told where silence is due", totals[STATIC], "silent told", allowed)
+    _print_curve(methods[LARGE])
+    words, large = counted[_KEYWORD], counted[LARGE]
+    for label, sets in {"decisions": ("decisions",), "held out": HELD_OUT}.items():
+        one = _total(large, sets)
+        yield _told_row(f"{LARGE}: paraphrases told right, {label}", one, "paraphrase right", TOLD, at_least=True)
+    for label, sets in {"decisions": ("decisions",), "given and own": GIVEN}.items():
+        yield _told_row(f"{LARGE}: told where silence is due, {label}", _total(large, sets), "silent told", FALSE)
     for name in (STATIC, LARGE):
-        what = f"{name}: direct prompts told right"
-        yield _told_row(what, totals[name], "direct right", _share(words, "direct right"), at_least=True)
+        total, by_words = _total(counted[name]), _total(words)
+        beyond = Counter(total)
+        beyond["silent told"] -= by_words["silent told"]
+        yield _told_row(f"{name}: told by its meaning where silence is due, all", beyond, "silent told", FALSE)
+        allowed = _share(by_words, "direct right")
+        yield _told_row(f"{name}: direct prompts told right, all", total, "direct right", allowed, at_least=True)
+
+
+def _total(counted: Mapping[str, Counter[str]], sets: Iterable[str] = told.SETS) -> Counter[str]:
+    return sum((counted[name] for name in sets), Counter[str]())
+
+
+def _print_curve(method: Method) -> None:
+    """What another limit would tell: paraphrases right, wrong, and prompts where silence is due."""
+    print(f"\ntold by {LARGE} at other limits (now {LEAST})")
+    for least in told.CURVE:
+        counted = dict(told.on_prompts(method, least))
+        shown = []
+        for label, sets in {"tuned with": told.TUNED, "held out": HELD_OUT}.items():
+            one = _total(counted, sets)
+            right, of, silent = one["paraphrase right"], one["paraphrase of"], one["silent told"]
+            wrong = one["paraphrase told"] - right
+            shown.append(f"{label}: {right} right and {wrong} wrong of {of}, {silent} of {one['silent of']} silent")
+        print(f"  {least:.2f}  {'; '.join(shown)}")
+    print()
 
 
 def _share(counts: Counter[str], what: str) -> float:

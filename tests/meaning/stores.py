@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy
 
 from nudge.meaning import search_ops, store
 from nudge.meaning.index import VectorIndex
+from nudge.meaning.search_ops import AskedQuestion, Loaded
 from nudge.meaning.store import Model
 
 TYPE_CHECKING = False
@@ -34,35 +35,24 @@ class Cached:
         return numpy.array([self._known[text] for text in texts], numpy.float32)
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A question to one store, by one model."""
-
-    index: VectorIndex
-    vector: Floats
-
-    def closeness(self, connection: sqlite3.Connection) -> Closeness | None:
-        return self.index.search(connection, self.vector)
-
-
 class EmbeddedStore:
     """The vectors of one store by one model, beside its notes."""
 
     def __init__(self, connection: sqlite3.Connection, embedder: Cached) -> None:
-        self._embedder = embedder
-        self._index = VectorIndex(embedder.fingerprint, embedder.dimension)
+        index = VectorIndex(embedder.fingerprint, embedder.dimension)
         model = Model(embedder.fingerprint, "/", "measured", "", "", embedder.dimension, 0)
+        self._loaded = Loaded(model, embedder, index, search_ops.embed_everyday(embedder))
         store.use_model(connection, model)
         while queued := store.next_queued(connection, 64):
             store.keep_vectors(connection, embedder.fingerprint, search_ops._embed(embedder, queued))
-        self._index.search(connection, embedder.encode(["warm"])[0])
+        index.load(connection)
 
-    def ask(self, text: str) -> Asked:
-        return Asked(self._index, self._embedder.encode([text])[0])
+    def ask(self, text: str) -> AskedQuestion:
+        return search_ops.ask(self._loaded, text)
 
-    def ask_by(self, embedder: Embedder, text: str) -> Asked:
+    def ask_by(self, embedder: Embedder, text: str) -> AskedQuestion:
         """Embedded anew, for who measures it."""
-        return Asked(self._index, embedder.encode([text])[0])
+        return search_ops.ask(replace(self._loaded, embedder=embedder), text)
 
 
 class Both:
@@ -76,12 +66,20 @@ class Both:
             self._held.append((copy, EmbeddedStore(copy, embedder)))
 
     def ask(self, text: str) -> AskedBoth:
-        return AskedBoth([(copy, held.ask(text)) for copy, held in self._held])
+        return AskedBoth(self, [(copy, held.ask(text)) for copy, held in self._held])
 
 
 @dataclass(frozen=True, slots=True)
 class AskedBoth:
-    questions: Sequence[tuple[sqlite3.Connection, Asked]]
+    store: Both
+    questions: Sequence[tuple[sqlite3.Connection, AskedQuestion]]
+
+    @property
+    def everyday(self) -> float:
+        return sum(question.everyday for _, question in self.questions) / len(self.questions)
+
+    def reworded(self, text: str) -> AskedBoth:
+        return self.store.ask(text)
 
     def closeness(self, connection: sqlite3.Connection) -> Closeness | None:
         del connection  # each model has a copy with the same ids
@@ -103,6 +101,9 @@ class _Mean:
 
     def cosines(self) -> dict[int, float]:
         return _mean([part.cosines() for part in self._parts])
+
+    def agreements(self) -> dict[int, float]:
+        return _mean([part.agreements() for part in self._parts])
 
 
 def _mean(values: Sequence[Mapping[int, float]]) -> dict[int, float]:

@@ -169,6 +169,25 @@ def test_another_database_takes_its_place(connection: sqlite3.Connection) -> Non
         assert found is not None and found.of(seeds) == pytest.approx(expected(one, 9), abs=0.02)
 
 
+def test_two_pieces_agree(connection: sqlite3.Connection) -> None:
+    """The agreement of a note is the mean of its two closest pieces; of one piece, what that has. A note that is gone
+    has none, and its pieces count for no other."""
+    seeds = {add(connection, seed): seed for seed in range(7)}
+    embed(connection, seeds)
+    index = VectorIndex(MODEL.fingerprint, DIMENSION)
+    index.load(connection)
+    gone = max(seeds)
+    notes.delete(connection, gone, 2.0)
+    found = index.search(connection, vector(7))
+    assert found is not None
+    wanted = {}
+    for note, seed in seeds.items():
+        cosines = sorted(float(vector(100 * seed + piece) @ vector(7)) for piece in range(1 + seed % 3))[-2:]
+        wanted[note] = sum(cosines) / len(cosines)
+    del wanted[gone]
+    assert found.agreements() == pytest.approx(wanted, abs=0.02)
+
+
 def test_nearest_first(connection: sqlite3.Connection) -> None:
     """The closest first, and only what is close enough."""
     seeds = {add(connection, seed): seed for seed in range(0, 60, 3)}

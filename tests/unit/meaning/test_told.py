@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from nudge.meaning import groups
-from nudge.telling.closest import is_meant
+from nudge.meaning import groups, search_ops
+from nudge.telling import closest
+from nudge.telling.closest import Signs, is_meant, without_words_of
 from tests.unit.meaning.service import Service
 from tests.unit.meaning.test_recall import fill
 
@@ -38,18 +40,51 @@ def test_a_note_that_was_replaced_is_not_told(filled: Service) -> None:
     assert "Vessel registry" not in filled("inject", prompt="is it a boat? is it a ship?")["text"]
 
 
+CLEAR = Signs(closest=0.5, next=0.2, without_shared=0.5, everyday=0.2)
+
+
 @pytest.mark.parametrize(
-    ("cosine", "others", "text", "told"),
+    ("signs", "told"),
     [
-        (0.50, [0.1, 0.0, 0.05, 0.1, 0.2], 0.0, True),
-        (0.25, [0.1, 0.0, 0.05, 0.1, 0.2], 0.0, False),
-        (0.50, [0.1, 0.0, 0.05, 0.1, 0.2], 1.0, False),  # the words that both have make it close
-        (0.36, [0.1, 0.0, 0.05, 0.1, 0.2], 0.0, True),  # it stands out
-        (0.36, [0.1, 0.0], 0.0, False),  # from few notes nothing stands out
+        (CLEAR, True),
+        (replace(CLEAR, closest=0.35, without_shared=0.35), False),  # not close enough
+        (replace(CLEAR, closest=0.38, without_shared=0.38), True),
+        (replace(CLEAR, closest=0.38, without_shared=0.38, next=0.38), False),  # another one is as close
+        (replace(CLEAR, closest=0.38, without_shared=0.1), False),  # the words that both have make it close
+        (replace(CLEAR, closest=0.38, without_shared=0.38, everyday=0.6), False),  # it is asked of any repository
     ],
 )
-def test_when_a_note_is_meant(cosine: float, others: list[float], text: float, told: bool) -> None:
-    assert is_meant(cosine, [cosine, *others], text) is told
+def test_when_a_note_is_meant(signs: Signs, told: bool) -> None:
+    assert is_meant(signs) is told
+
+
+def test_words_that_a_note_has_too() -> None:
+    """They are left out in whatever form, and what says nothing by itself stays."""
+    left = without_words_of("give the rating_stars a hover state", "Ratings are a float, not stars.")
+    assert left == "give the a hover state"
+    assert without_words_of("nothing of it", "Vessels") == "nothing of it"
+
+
+def test_a_mechanical_edit_means_no_note(filled: Service) -> None:
+    """However close: the same words in another prompt are told a note."""
+    assert "Vessel registry" in filled("inject", prompt="is it a boat? is it a ship?")["text"]
+    assert filled("inject", prompt="rename boat to ship")["text"] == ""
+
+
+def test_a_path_means_nothing(filled: Service) -> None:
+    """When the agent opens the file, it is told what was decided about it."""
+    assert filled("inject", prompt="look at boat/ship.py")["text"] == ""
+
+
+def test_a_prompt_like_any_other_means_no_note(service: Service, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is near the prompts that are asked of any repository is told no note."""
+    monkeypatch.setattr(search_ops, "EVERYDAY", ("boat", "the ship", "a vessel"))
+    fill(service)
+    service.use(model)
+    prompt = "is it a boat? is it a ship?"
+    assert "Vessel registry" in service("inject", prompt=prompt)["text"]
+    monkeypatch.setattr(closest, "_EVERYDAY", 1.0)
+    assert service("inject", prompt=prompt)["text"] == ""
 
 
 def test_a_note_that_says_the_same_is_named(filled: Service) -> None:
