@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from nudge.core.text import format_size
-from tests.harness import Machine, eventually
+from tests.harness import ROOT, Machine, eventually
 from tests.unit.meaning.hub import COMMIT, NAME, Hub, serving
 from tests.unit.meaning.tiny import make_model
 
@@ -127,44 +127,36 @@ def test_the_directory_of_the_model_is_removed(machine: Machine, tmp_path: Path)
     assert recalled(machine, "ship") == [note]
 
 
-def test_nothing_of_it_is_loaded_without_a_model() -> None:
-    """A server that stores, recalls and explains notes, and tells them, imports no library of the extra, so that none
-    needs to be there."""
-    script = f"""
-import asyncio, sys, tempfile
-class Absent:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in ("numpy", "tokenizers", "onnxruntime", "safetensors"):
-            raise ImportError(name)
-sys.meta_path.insert(0, Absent())
-import nudge.process.primary
-from nudge.core.app import App
-from nudge.core.call import Call
-from nudge.hints.lifetime import open_in_memory
-from nudge.interfaces.operations import OPERATIONS
-from nudge.settings.config import Settings
-from nudge.storage.database import Database
-async def main():
-    app = App(open_in_memory(Settings({{}})), OPERATIONS)
-    app.database = Database.open(tempfile.mkdtemp() + "/nudge.db")
-    run = lambda name, **params: app.execute("nudge." + name, params, Call())
-    await run("memory_store", title="Vessel registry", content="Each vessel has a number.", kind="decision")
-    await run("set_hint", component="api", key="test", value="pytest -q")
-    found = await run("memory_recall", context="vessel")
-    assert found["mode"] == "keyword" and found["count"] == 1, found
-    assert found["memories"][0]["score"] > 10
-    await run("memory_explain", query="vessel")
-    await run("inject", prompt="which vessel number?")
-    await run("query", text="nothing has this", context={{}})
-    await app.tick()
-    shown = await run("memory_capabilities")
-    assert shown["semantic"]["reason"].startswith("no model"), shown
-    app.database.close()
-asyncio.run(main())
-print(sorted(set({OPTIONAL!r}) & set(sys.modules)))
-"""
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout.strip()) == (0, "[]"), done.stderr
+def by_words(tmp_path: Path, how: str, *model: str) -> dict[str, Any]:
+    """What a server of its own answers, and what it has imported."""
+    command = [sys.executable, "-m", "tests.contract.answers_by_words", how, str(tmp_path / f"{how}.db"), *model]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def test_without_the_extra_every_answer_is_the_same(tmp_path: Path) -> None:
+    """A server that stores, recalls, explains and tells notes imports the same modules, at its start and later, whether
+    or not the libraries of the extra are there, and none of these; so it starts as fast and needs as much memory. Its
+    answers are the same, and those of a server that has a model and does not use it."""
+    absent, installed = by_words(tmp_path, "absent"), by_words(tmp_path, "installed")
+    assert not set(OPTIONAL) & set(installed["imported"])
+    assert absent["started"] == installed["started"] and absent["imported"] == installed["imported"]
+    assert absent["answers"] == installed["answers"]
+    found = absent["answers"][5]
+    assert (found["mode"], found["memories"][0]["title"]) == ("keyword", "Vessel registry")
+    off = by_words(tmp_path, "off", str(make_model(tmp_path / "model")))
+    assert "numpy" in off["imported"], "the model was in use"
+    assert off["answers"] == absent["answers"]
+
+
+def test_another_answer_would_be_seen(tmp_path: Path) -> None:
+    """The same notes and questions with a model that is used: the answers differ."""
+    words = by_words(tmp_path, "installed")["answers"]
+    meaning = by_words(tmp_path, "used", str(make_model(tmp_path / "model")))["answers"]
+    differing = [number for number, (one, other) in enumerate(zip(words, meaning, strict=True)) if one != other]
+    assert 5 in differing and len(differing) >= 3
 
 
 def test_a_server_with_a_model_starts_without_loading_it(machine: Machine, tmp_path: Path) -> None:
