@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import statistics
-import subprocess
-import sys
 import time
+from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 
 from nudge.meaning.embedder import open_embedder
@@ -17,35 +17,69 @@ from nudge.notes import ranking
 from nudge.notes.store import NoteFilter
 from tests.bench import retrieval
 from tests.bench.decisions import NOW
+from tests.harness import Machine, eventually
 from tests.meaning.stores import Cached, EmbeddedStore
 
 _ROUNDS = 3
 
-# Run by itself, so that nothing else is in its memory. What is mapped and was read counts.
-_MEMORY = """
-import json, os, sys
-def resident():
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-import nudge.process.primary
-before = resident()
-from nudge.meaning.embedder import open_embedder
-from nudge.meaning.index import VectorIndex
-embedder = open_embedder(sys.argv[1])
-texts = json.load(open(sys.argv[2]))
-for start in range(0, len(texts), embedder.batch):
-    embedder.encode(texts[start : start + embedder.batch])
-print(resident() - before)
-"""
+_STARTS = 5
+_QUESTION = "where was the trip that I told you about"
 
 
-def memory(directory: Path, scratch: Path, texts: int) -> float:
-    """Megabytes that a loaded model adds to a server that has embedded some texts."""
+@dataclass(frozen=True, slots=True)
+class ServerCost:
+    """Of a server that has just started, the processor time in seconds and the resident megabytes; and the megabytes
+    after it has answered a recall, where what is mapped and was read counts."""
+
+    start: float
+    started: float
+    asked: float
+
+
+def servers(directory: Path, scratch: Path, texts: int) -> tuple[ServerCost, ServerCost]:
+    """The cost of a server without a model and of one with it, of the same notes; each starts some times in turn."""
     sessions = [session for question in retrieval.questions() for session in question.sessions]
-    file = scratch / "texts.json"
-    file.write_text(json.dumps([session[:500] for session in sessions[:texts]]))
-    command = [sys.executable, "-c", _MEMORY, str(directory), str(file)]
-    return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout) / 1e6
+    file = scratch / "notes.json"
+    notes = [{"title": f"note {number}", "content": session[:500]} for number, session in enumerate(sessions[:texts])]
+    file.write_text(json.dumps({"memories": notes}))
+    with closing(Machine()) as plain, closing(Machine()) as meant:
+        for machine in (plain, meant):
+            machine.json("note", "import", str(file))
+        meant.json("semantic", "on", str(directory))
+        eventually(lambda: _waiting(meant) == 0, "every note is embedded", 120)
+        costs: tuple[list[ServerCost], list[ServerCost]] = [], []
+        for _ in range(_STARTS):
+            for machine, measured in zip((plain, meant), costs, strict=True):
+                measured.append(_of_server(machine))
+    return _median(costs[0]), _median(costs[1])
+
+
+def _waiting(machine: Machine) -> int:
+    waiting: int = machine.json("semantic", "status")["semantic"]["waiting"]
+    return waiting
+
+
+def _of_server(machine: Machine) -> ServerCost:
+    machine.cli("stop", "--force")
+    eventually(machine.lock_is_free, "the former server is gone")
+    pid = machine.http_only().pid
+    start, started = _processor_time(pid), _resident(pid)
+    for _ in range(3):
+        machine.json("note", "recall", _QUESTION)
+    return ServerCost(start, started, _resident(pid))
+
+
+def _processor_time(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _resident(pid: int) -> float:
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def _median(costs: Sequence[ServerCost]) -> ServerCost:
+    return ServerCost(*(statistics.median(column) for column in zip(*map(astuple, costs), strict=True)))
 
 
 @dataclass(frozen=True, slots=True)
