@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from nudge.core.call import Call
 from nudge.core.context import Context
 from tests.unit.service import Service as Operations
 
+T = TypeVar("T")
 PROJECT = "github.com/acme/shop"
 HERE = Call(context=Context(project=PROJECT))
 TERMINAL = Call(context=Context(project=PROJECT), interface="cli")
@@ -38,10 +41,11 @@ class Service(Operations):
     def embed(self) -> None:
         self.loop.run_until_complete(self.app.meaning.embedded())
 
+    def read(self, query: Callable[[sqlite3.Connection], T]) -> T:
+        return self.loop.run_until_complete(self.database.read(query))
+
     def sql(self, statement: str, *values: Any) -> list[Any]:
-        return self.loop.run_until_complete(
-            self.database.read(lambda connection: connection.execute(statement, values).fetchall())
-        )
+        return self.read(lambda connection: connection.execute(statement, values).fetchall())
 
     def change(self, statement: str, *values: Any) -> None:
         self.loop.run_until_complete(self.database.write(lambda connection: connection.execute(statement, values)))
