@@ -30,7 +30,7 @@ def check_meaning(snapshot: Snapshot) -> Iterator[Finding]:
         return  # the check of the history says what is wrong with the database
     if found is None:
         return
-    model, progress = found
+    model, progress, lost = found
     problem = _problem_of(model)
     if problem is not None:
         yield warn(_MEANING, f"{problem[0]}; {_WORDS} meanwhile", problem[1])
@@ -39,21 +39,29 @@ def check_meaning(snapshot: Snapshot) -> Iterator[Finding]:
         yield warn(_MEANING, message, "nudge stop; nudge serve --tier semantic")
     elif progress.waiting:
         yield _waiting(snapshot, model, progress)
+    elif lost:
+        message = f"{lost:,} of {progress.notes:,} notes have no vectors, and are found by their words"
+        yield warn(_MEANING, message, _again(model))
     else:
         yield ok(_MEANING, f"{model.name}, {progress.notes:,} notes embedded")
 
 
-def _read(path: str) -> tuple[Model, Progress] | None:
+def _read(path: str) -> tuple[Model, Progress, int] | None:
+    """The model, how far it is, and how many notes have lost their vectors."""
     if not os.path.isfile(path):
         return None
     with closing(open_readonly(path, limits.BUSY_TIMEOUT)) as connection:
         model = store.read_model(connection)
-        return None if model is None else (model, store.progress(connection))
+        return None if model is None else (model, store.progress(connection), store.count_lost(connection))
+
+
+def _again(model: Model) -> str:
+    return f"nudge semantic on {quote(model.name if model.revision else model.directory)}"
 
 
 def _problem_of(model: Model) -> tuple[str, str] | None:
     """What is wrong with the model, and the command that helps."""
-    again = f"nudge semantic on {quote(model.name if model.revision else model.directory)}"
+    again = _again(model)
     try:
         kind = kind_of(model.directory)
         if read_fingerprint(model.directory) != model.fingerprint:

@@ -12,10 +12,11 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass
 
-from nudge.core.passages import note_of, passages_of
+from nudge.core.passages import note_of, passages_of, rows_of
 
 SqlConnection = sqlite3.Connection
 _COLUMNS = "fingerprint, directory, name, revision, sha256, dimension, bytes"
+_HAS_NO_VECTOR = f"NOT EXISTS (SELECT 1 FROM passage_vectors WHERE {rows_of('notes.id', 'passage')})"  # noqa: S608
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,8 @@ def read_model(connection: SqlConnection) -> Model | None:
 
 
 def use_model(connection: SqlConnection, model: Model) -> bool:
-    """Use a model from now on; return whether every note must be embedded anew, since it is another one."""
+    """Use a model from now on, and queue the notes without vectors; return whether that is every note, since it is
+    another model."""
     current = read_model(connection)
     is_other = current is None or current.fingerprint != model.fingerprint
     if is_other:
@@ -72,8 +74,8 @@ def use_model(connection: SqlConnection, model: Model) -> bool:
     connection.execute("DELETE FROM embedding_model")
     marks = ", ".join("?" * len(astuple(model)))
     connection.execute(f"INSERT INTO embedding_model ({_COLUMNS}) VALUES ({marks})", astuple(model))  # noqa: S608
-    if is_other:
-        connection.execute("INSERT INTO notes_to_embed (note_id) SELECT id FROM notes ORDER BY updated_at DESC")
+    lost = f"INSERT OR IGNORE INTO notes_to_embed (note_id) SELECT id FROM notes WHERE {_HAS_NO_VECTOR}"  # noqa: S608
+    connection.execute(f"{lost} ORDER BY updated_at DESC")
     return is_other
 
 
@@ -86,6 +88,13 @@ def forget_model(connection: SqlConnection) -> None:
 def progress(connection: SqlConnection) -> Progress:
     counted = "SELECT (SELECT count(*) FROM notes), (SELECT count(*) FROM notes_to_embed)"
     return Progress(*connection.execute(counted).fetchone())
+
+
+def count_lost(connection: SqlConnection) -> int:
+    """The notes that have no vectors and do not wait for any: their rows were lost, or the model failed at them."""
+    waiting = "SELECT note_id FROM notes_to_embed"
+    counted = f"SELECT count(*) FROM notes WHERE {_HAS_NO_VECTOR} AND id NOT IN ({waiting})"  # noqa: S608 - constants
+    return int(connection.execute(counted).fetchone()[0])
 
 
 def next_queued(connection: SqlConnection, most: int) -> list[QueuedNote]:

@@ -127,6 +127,24 @@ def test_the_directory_of_the_model_is_removed(machine: Machine, tmp_path: Path)
     assert recalled(machine, "ship") == [note]
 
 
+def test_another_model_in_the_same_directory(machine: Machine, tmp_path: Path) -> None:
+    """Of another dimension, with the server killed: words answer, doctor says what to do, and doing it helps."""
+    model = make_model(tmp_path / "model")
+    note = remember(machine, "Vessel registry", "Each vessel has a number on the hull.")
+    machine.json("semantic", "on", str(model))
+    wait_until_embedded(machine)
+    os.kill(machine.ready().pid, signal.SIGKILL)
+    eventually(machine.lock_is_free, "the server is gone")
+    make_model(model, dimension=24, seed=3)
+    assert recalled(machine, "vessel") == [note] and recalled(machine, "ship") == []
+    finding = checked(machine)
+    assert finding["level"] == "warn" and "another model" in finding["message"]
+    assert finding["fix"] == f"nudge semantic on {model}"
+    assert machine.json("semantic", "on", str(model))["dimension"] == 24
+    wait_until_embedded(machine)
+    assert recalled(machine, "ship") == [note] and checked(machine)["level"] == "ok"
+
+
 def by_words(tmp_path: Path, how: str, *model: str) -> dict[str, Any]:
     """What a server of its own answers, and what it has imported."""
     command = [sys.executable, "-m", "tests.contract.answers_by_words", how, str(tmp_path / f"{how}.db"), *model]

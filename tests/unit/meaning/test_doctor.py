@@ -37,6 +37,21 @@ def test_how_far_it_is(service: Service, make: Make, model: Path) -> None:
     assert finding.level == WARN and "0 of 1 notes" in finding.message and "goes on" in str(finding.fix)
 
 
+def test_vectors_that_were_lost(service: Service, make: Make, model: Path) -> None:
+    """Of half of the notes: doctor says how many and what to do, and doing it helps."""
+    notes = [service.store(f"Berth {number}", "A ship waits.") for number in range(4)]
+    service.use(model)
+    service.change("DELETE FROM passage_vectors WHERE passage >> 24 IN (?, ?)", *notes[:2])
+    assert set(service.recalled("vessel")) == set(notes[2:])
+    assert set(service.recalled("ship")) == set(notes)
+    (finding,) = found(make, service)
+    assert finding.level == WARN and "2 of 4 notes have no vectors" in finding.message
+    assert finding.fix == f"nudge semantic on {model}"
+    assert service.use(model)["anew"] is False
+    assert set(service.recalled("vessel")) == set(notes)
+    assert found(make, service)[0].level == OK
+
+
 @pytest.mark.parametrize(
     ("spoil", "said", "fix"),
     [
