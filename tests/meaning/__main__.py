@@ -58,6 +58,8 @@ def _measure(scratch: Path, *, quick: bool) -> Iterator[Row]:
     directories = {STATIC: make_wordllama(scratch / "wordllama"), LARGE: make_minilm(scratch / "minilm")}
     difference = oracle.largest_difference(directories[STATIC], scratch / "quantized")
     yield Row("loader", "largest difference to model2vec, in thousandths", 1e3 * difference, MOST_DIFFERENCE, "x")
+    difference = oracle.largest_difference_of_onnx(directories[STATIC], scratch / "graph")
+    yield Row("loader", "largest difference to an ONNX graph, in thousandths", 1e3 * difference, MOST_DIFFERENCE, "x")
     embedders = {name: Cached(open_embedder(str(directory))) for name, directory in directories.items()}
     methods = recall.methods(embedders)
     found = {name: dict(_recall(name, method, quick=quick)) for name, method in methods.items()}
