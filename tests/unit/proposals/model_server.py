@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import socket
+import socketserver
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -138,6 +139,31 @@ def model_server() -> Iterator[ModelServer]:
         yield server
     finally:
         server.close()
+
+
+@contextmanager
+def raw_server(said: bytes, *, is_endless: bool = False) -> Iterator[str]:
+    """A server that reads a request and says these bytes, once or until the client has gone; its address."""
+
+    class Handler(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            with suppress(OSError):
+                self.request.recv(65_536)
+                self.request.sendall(said)
+                while is_endless and not ending.is_set():
+                    self.request.sendall(said * 100)
+
+    ending = threading.Event()
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
+        server.daemon_threads = True
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}/v1"
+        finally:
+            ending.set()
+            server.shutdown()
+            thread.join()
 
 
 def asked(request: Mapping[str, Any]) -> str:

@@ -21,7 +21,17 @@ from nudge.proposals.answers import words_in_answer
 from nudge.proposals.language_model import LanguageModel
 from nudge.proposals.questions import ask_for_words
 from nudge.settings.config import Settings
-from tests.unit.proposals.model_server import NAME, SERVERS, ModelServer, Reply, asked, model_server, recorded, saying
+from tests.unit.proposals.model_server import (
+    NAME,
+    SERVERS,
+    ModelServer,
+    Reply,
+    asked,
+    model_server,
+    raw_server,
+    recorded,
+    saying,
+)
 
 QUERY = "flaky login test"
 GOOD = {"terms": ["intermittent", "authentication"]}
@@ -214,6 +224,40 @@ def test_an_answer_without_an_end_is_not_read_to_it(server: ModelServer) -> None
 def test_headers_without_an_end_are_refused(server: ModelServer) -> None:
     server.answer = lambda _: Reply(saying(GOOD).body, headers={"X-Long": "x" * 100_000})
     assert "connection failed" in why(model(server.url))
+
+
+BAD_PROTOCOL = {
+    "no status line": b"hello\r\n\r\n",
+    "another protocol": b"SSH-2.0-OpenSSH_9.6\r\n",
+    "binary": bytes(range(256)) * 8,
+    "a negative length": b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n{}",
+    "two lengths": b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{} ",
+    "chunks of no size": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n",
+    "a chunk without an end": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffff\r\n{}",
+    "another protocol instead": b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n\r\n",
+    "a status of no number": b"HTTP/1.1 OK\r\n\r\n",
+    "nothing": b"",
+}
+
+
+@pytest.mark.parametrize("case", BAD_PROTOCOL)
+def test_what_is_no_http_is_an_error(case: str) -> None:
+    """Of a server that says these bytes and closes the connection."""
+    with raw_server(BAD_PROTOCOL[case]) as url:
+        client = model(url)
+        assert why(client)
+        assert not client.expansions and (client.report() or {})["state"] == "silent"
+
+
+@pytest.mark.parametrize(
+    "said", [b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 200 OK\r\nX: y\r\n\r\n", b"X: y\r\n", b"x"]
+)
+def test_what_is_said_without_an_end_ends_in_time(said: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MODEL_TIMEOUT", 0.3)
+    with raw_server(said, is_endless=True) as url:
+        began = time.monotonic()
+        assert why(model(url))
+        assert time.monotonic() - began < limits.CALL_TIMEOUT
 
 
 def test_an_error_does_not_repeat_what_the_server_said(server: ModelServer) -> None:
