@@ -57,6 +57,10 @@ class HintOutbox:
         self._drop(after)
         return [(n, self._waiting[n]) for n in sorted(self._waiting)[:most]]
 
+    def identities(self, after: int) -> set[Identity]:
+        """Return whose changes are behind a number."""
+        return {change.identity for n, change in list(self._waiting.items()) if n > after}
+
     def copy(self) -> HintOutbox:
         return HintOutbox(self.log, self.last, dict(self._waiting))
 

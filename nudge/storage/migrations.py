@@ -386,6 +386,35 @@ _TEAM = (
 )
 
 
+_WALL_CLOCK = "(julianday('now') - 2440587.5) * 86400.0"
+_TEAM_BASES = (
+    # Versions that others were made from, by their clocks: they are not lost, whenever they come.
+    """CREATE TABLE team_bases (
+        project TEXT NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL, clock INTEGER NOT NULL,
+        PRIMARY KEY (project, kind, key, clock)
+    ) WITHOUT ROWID""",
+    # When a title was last changed by the clock on the wall. It counts for a note that went away; one that is there has
+    # its own time.
+    "ALTER TABLE team_changes ADD COLUMN changed_at REAL",
+    *(f"DROP TRIGGER team_note_{change}" for change in ("added", "changed", "deleted")),
+    f"""CREATE TRIGGER team_note_added AFTER INSERT ON notes
+    WHEN EXISTS (SELECT 1 FROM team_repos WHERE project = new.namespace AND notes) BEGIN
+        INSERT OR REPLACE INTO team_changes VALUES (new.namespace, new.title, {_WALL_CLOCK});
+    END""",  # noqa: S608 - constants only
+    f"""CREATE TRIGGER team_note_changed AFTER UPDATE OF title, namespace, updated_at ON notes
+    WHEN (new.title, new.namespace, new.updated_at) IS NOT (old.title, old.namespace, old.updated_at)
+        AND EXISTS (SELECT 1 FROM team_repos WHERE project IN (old.namespace, new.namespace) AND notes) BEGIN
+        INSERT OR REPLACE INTO team_changes VALUES (old.namespace, old.title, {_WALL_CLOCK});
+        INSERT OR REPLACE INTO team_changes VALUES (new.namespace, new.title, {_WALL_CLOCK});
+    END""",  # noqa: S608 - constants only
+    f"""CREATE TRIGGER team_note_deleted AFTER DELETE ON notes
+    WHEN (old.expires_at IS NULL OR old.expires_at > {_WALL_CLOCK})
+        AND EXISTS (SELECT 1 FROM team_repos WHERE project = old.namespace AND notes) BEGIN
+        INSERT OR REPLACE INTO team_changes VALUES (old.namespace, old.title, {_WALL_CLOCK});
+    END""",  # noqa: S608 - constants only
+)
+
+
 _IS_QUEUED = "INSERT OR REPLACE INTO notes_to_embed (note_id) VALUES (new.id);"
 _VECTORS_OF_OLD = f"DELETE FROM passage_vectors WHERE {rows_of('old.id', 'passage')};"  # noqa: S608 - constants only
 _HAS_MODEL = "EXISTS (SELECT 1 FROM embedding_model)"
@@ -426,7 +455,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     *(_HISTORY, _MEMORIES, _FACTS, _LEDGER, _JOURNAL, _LINES_OF_PROJECTS),
     *(_KEPT_KINDS, _PASSAGES, index_stored_passages, _FACT_DETAILS, keep_facts_that_ran),
     *(_NOTE_FILES, index_stored_files, _PINNED_NOTES, _UNUSED_LINES, _BANS_OF_FACTS, _MERGED_PASSAGES),
-    *(_CALLED_COUNTS, _PROPOSALS, _TEAM, _VECTORS),
+    *(_CALLED_COUNTS, _PROPOSALS, _TEAM, _VECTORS, _TEAM_BASES),
 )
 LATEST = len(MIGRATIONS)
 

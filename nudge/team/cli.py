@@ -112,9 +112,7 @@ def share(invocation: Invocation, repo: str | None, notes: bool, hints: bool, st
     summary="show what is shared, what was received, and what waits",
     operations=("nudge.team_status",),
 )
-@option(
-    "--conflicts", is_flag=True, help="Also show the versions that lost against one whose author had not seen them."
-)
+@option("--conflicts", is_flag=True, help="Also show the versions that lost against one that was not made from them.")
 @option("--withheld", is_flag=True, help="Also show what is not shared, or was not taken in, and why.")
 def status(invocation: Invocation, conflicts: bool, withheld: bool) -> int:
     """Prints for each shared repo how many changes its log has, how many of them are here, and how many of this

@@ -1,4 +1,4 @@
-"""What `nudge explain` says about versions that lost against one whose author had not seen them."""
+"""What `nudge explain` says about versions that lost against one that was not made from them."""
 
 from __future__ import annotations
 
@@ -46,5 +46,5 @@ def _sentence(one: Conflict) -> str:
     lost, won = rfc3339(seconds_of(one.clock)), rfc3339(seconds_of(one.won_clock))
     return (
         f"shared: the version of {one.role or _HERE} of {lost} lost against that of {one.won_role or _HERE} of {won},"
-        f" whose author had not seen it; {_SEE}"
+        f" which was not made from it; {_SEE}"
     )

@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 
 from nudge.core.errors import Invalid
 from nudge.hints.model import Change, Hint, Identity
-from nudge.hints.outbox import HintChange
+from nudge.hints.outbox import HintChange, HintOutbox
 from nudge.team import store
 from nudge.team.entry import HINT, Body, Entry, Name, digest_of
-from nudge.team.notes_ops import known_of
+from nudge.team.notes_ops import is_out_of_line, known_of
 from nudge.team.sharing import Shared, Withheld, hint_name, parse_identity, project_of_scope, read_hint, share_hint
-from nudge.team.store import Team
-from nudge.team.versions import Known, StoreTime, Version, clock_at, is_conflict, latest_of
+from nudge.team.store import SharedRepo, Team
+from nudge.team.versions import Known, StoreTime, Version, clock_at, has_lost, latest_of
 
 HintsByIdentity = Mapping[Identity, Hint]
 
@@ -73,6 +73,17 @@ def gather(hints: Iterable[Hint], projects: Collection[str]) -> list[OutgoingHin
     ]
 
 
+def count_waiting(connection: sqlite3.Connection, repo: SharedRepo, outbox: HintOutbox, hints: Iterable[Hint]) -> int:
+    """Count the changed hints of a repo that are not in the outbox yet."""
+    if not repo.hints:
+        return 0
+    if repo.is_gathered:
+        identities = outbox.identities(store.taken(connection, outbox.log) or 0)
+    else:
+        identities = {hint.identity for hint in hints}
+    return sum(project_of_scope(identity[2]) == repo.project for identity in identities)
+
+
 def take(connection: sqlite3.Connection, team: Team, one: OutgoingHint, time: StoreTime) -> None:
     """Put a hint into the outbox unless the log has it as it is."""
     known = store.version_of(connection, one.name)
@@ -104,11 +115,13 @@ def add_again(connection: sqlite3.Connection, team: Team, name: Name, lost: Know
 
 @dataclass(frozen=True, slots=True)
 class IncomingHints:
-    """What rows of hints come to: the change, what to keep of it in the database, and what lost or is refused."""
+    """What rows of hints come to: the change, what to keep of it in the database, what lost, by their clocks the
+    versions that others were made from, and what is refused."""
 
     change: Change
     versions: Sequence[tuple[Name, Known]]
     lost: Sequence[tuple[Name, Version, dict[str, object] | None, Version]]
+    bases: Sequence[tuple[Name, int]]
     refused: Sequence[tuple[Name, str]]
 
 
@@ -120,6 +133,7 @@ class _Decision:
         self._puts: dict[Identity, Hint | None] = {}
         self._changed: dict[Name, Known] = {}
         self._lost: list[tuple[Name, Version, dict[str, object] | None, Version]] = []
+        self._bases: list[tuple[Name, int]] = []
         self._refused: dict[Name, str] = {}
 
     def take(self, entry: Entry) -> None:
@@ -130,8 +144,10 @@ class _Decision:
             self._refused[name] = error.message
             return
         current = self._hints.get(identity)
+        if is_out_of_line(known, body):
+            self._bases.append((name, body.after))
         if known is not None and entry.version <= known.version:
-            if body.digest != known.digest and is_conflict(known.version, known.after, entry.version):
+            if entry.version < known.version and has_lost(entry.version, body.digest, known):
                 self._lost.append((name, entry.version, body.fields, known.version))
             if entry.version < known.version or current is not None:
                 return
@@ -141,10 +157,11 @@ class _Decision:
         self._known[name] = self._changed[name] = known_of(entry, body)
 
     def _keep_replaced(self, entry: Entry, body: Body, known: Known | None, current: Hint | None) -> None:
-        lost = Version(clock_at(current.updated_at), "") if known is None and current is not None else None
-        if known is not None and is_conflict(entry.version, body.after, known.version):
-            lost = known.version
-        if lost is None or (known is not None and known.digest == body.digest):
+        if known is not None:
+            lost = known.version if has_lost(known.version, known.digest, known_of(entry, body)) else None
+        else:
+            lost = None if current is None else Version(clock_at(current.updated_at), "")
+        if lost is None:
             return
         fields = None if current is None else share_hint(current)
         if not isinstance(fields, Withheld) and digest_of(fields) != body.digest:
@@ -168,7 +185,7 @@ class _Decision:
         puts = tuple(hint for hint in self._puts.values() if hint is not None)
         removals = tuple(identity for identity, hint in self._puts.items() if hint is None)
         return IncomingHints(
-            Change(puts, removals), list(self._changed.items()), self._lost, list(self._refused.items())
+            Change(puts, removals), list(self._changed.items()), self._lost, self._bases, list(self._refused.items())
         )
 
 
@@ -203,13 +220,19 @@ def read_known(connection: sqlite3.Connection, entries: Iterable[Entry]) -> dict
     return {name: known for name in names if (known := store.version_of(connection, name)) is not None}
 
 
+def keep_lost(connection: sqlite3.Connection, incoming: IncomingHints) -> None:
+    """Keep the versions that lose. Call it before the change is committed: then they are no longer here."""
+    for name, lost, fields, won in incoming.lost:
+        store.add_conflict(connection, name, lost, fields, won)
+    for name, clock in incoming.bases:
+        store.note_base(connection, name, clock)
+
+
 def note_incoming(connection: sqlite3.Connection, incoming: IncomingHints) -> None:
     """Note in the database what was committed to the change log."""
     for name, known in incoming.versions:
         store.put_version(connection, name, known)
         store.drop_withheld(connection, name)
-    for name, lost, fields, won in incoming.lost:
-        store.add_conflict(connection, name, lost, fields, won)
     for name, reason in incoming.refused:
         store.withhold(connection, name, reason, is_inbound=True)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from nudge.core import limits
@@ -14,7 +14,7 @@ from nudge.core.clock import iso
 from nudge.core.errors import Invalid, NotFound
 from nudge.core.text import mask
 from nudge.core.visibility import Visibility, visible_to
-from nudge.team import server_ops, server_sql, store
+from nudge.team import hints_ops, server_ops, server_sql, store
 from nudge.team.address import Address
 from nudge.team.sharing import parse_project
 from nudge.team.store import Conflict, SharedRepo, Team
@@ -88,13 +88,18 @@ async def leave(app: App, call: Call) -> dict[str, Any]:
         await app.team.stop()
         app.team = None
 
+    hints_waiting = _hints_waiting(app)
+
     async def stop_numbers() -> None:
         app.changes.send_hints("")
 
     await app.changes.serialize(call, stop_numbers)
 
     def write(connection: sqlite3.Connection) -> int:
-        waiting = sum(store.counts(connection, repo.project).waiting for repo in store.repos(connection))
+        waiting = sum(
+            store.counts(connection, repo.project).waiting + hints_waiting(connection, repo)
+            for repo in store.repos(connection)
+        )
         store.leave(connection)
         return waiting
 
@@ -111,8 +116,12 @@ async def report_status(app: App, call: Call, *, conflicts: bool, withheld: bool
     repos = [repo for repo in repos if visible.shows(repo.project)]
     problems = {} if app.team is None else app.team.report.repos
 
+    hints_waiting = _hints_waiting(app)
+
     def read(connection: sqlite3.Connection) -> dict[str, Any]:
-        rows = [_repo_row(connection, repo, problems.get(repo.project)) for repo in repos]
+        rows = [
+            _repo_row(connection, repo, hints_waiting(connection, repo), problems.get(repo.project)) for repo in repos
+        ]
         result: dict[str, Any] = {"repos": rows}
         if conflicts:
             result["conflicts"] = [
@@ -137,7 +146,15 @@ async def report_status(app: App, call: Call, *, conflicts: bool, withheld: bool
     }
 
 
-def _repo_row(connection: sqlite3.Connection, repo: SharedRepo, problem: str | None) -> dict[str, Any]:
+def _hints_waiting(app: App) -> Callable[[sqlite3.Connection, SharedRepo], int]:
+    """What counts the hints of a repo that wait in the change log, as they are now."""
+    outbox, hints = app.lifetime.outbox.copy(), app.lifetime.store.hints()
+    return lambda connection, repo: hints_ops.count_waiting(connection, repo, outbox, hints)
+
+
+def _repo_row(
+    connection: sqlite3.Connection, repo: SharedRepo, hints_waiting: int, problem: str | None
+) -> dict[str, Any]:
     counts = store.counts(connection, repo.project)
     return {
         "repo": repo.project,
@@ -145,7 +162,7 @@ def _repo_row(connection: sqlite3.Connection, repo: SharedRepo, problem: str | N
         "hints": repo.hints,
         "expected": counts.expected,
         "received": counts.received,
-        "waiting": counts.waiting,
+        "waiting": counts.waiting + hints_waiting,
         "conflicts": counts.conflicts,
         "withheld": counts.withheld,
         "problem": problem,

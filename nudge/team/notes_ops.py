@@ -17,8 +17,8 @@ from nudge.notes.note import Lifetimes, Note
 from nudge.team import store
 from nudge.team.entry import NOTE, Body, Entry, Name, digest_of
 from nudge.team.sharing import SharedNote, Withheld, note_name, read_note, share_note
-from nudge.team.store import Team
-from nudge.team.versions import Known, StoreTime, Version, clock_at, is_conflict, latest_of
+from nudge.team.store import NoteChange, Team
+from nudge.team.versions import Known, StoreTime, Version, clock_at, has_lost, latest_of
 
 _BY_TEAM = "team"
 """Why a note is in the archive: somebody of the team deleted it."""
@@ -38,21 +38,21 @@ class Notes:
     def take_changes(self) -> bool:
         """Put changed notes into the outbox, for TEAM_WRITE_SLICE seconds; return whether there are more."""
         until = time.perf_counter() + limits.TEAM_WRITE_SLICE
-        while titles := store.changed_titles(self._connection, 50):
-            for project, title in titles:
-                self._take(project, title)
+        while changes := store.changes(self._connection, 50):
+            for change in changes:
+                self._take(change)
             if time.perf_counter() > until:
                 return True
         return False
 
-    def _take(self, project: str, title: str) -> None:
-        store.drop_change(self._connection, project, title)
-        name = note_name(project, title)
+    def _take(self, change: NoteChange) -> None:
+        store.drop_change(self._connection, change.project, change.title)
+        name = note_name(change.project, change.title)
         known, note = store.version_of(self._connection, name), self._find(name)
         seen = 0 if known is None else known.version.clock
         if note is None:
             if known is not None and known.is_live and not self._is_expired(name):
-                self._add(name, self._time.wall(self._now), seen, None)
+                self._add(name, self._time.bound(change.seconds), seen, None)
             return
         shared = share_note(note)
         if isinstance(shared, Withheld):
@@ -115,14 +115,16 @@ class Notes:
         return done
 
     def _apply(self, entry: Entry) -> None:
-        if store.is_changed(self._connection, entry.project, entry.key):
-            self._take(entry.project, entry.key)
+        if (change := store.change_of(self._connection, entry.project, entry.key)) is not None:
+            self._take(change)  # before this row is here: what was changed was made without having seen it
         known, name = store.version_of(self._connection, entry.name), entry.name
         try:
             body = entry.read_body()
         except Invalid as error:
             store.withhold(self._connection, name, error.message, is_inbound=True)
             return
+        if is_out_of_line(known, body):
+            store.note_base(self._connection, name, body.after)
         if known is not None and entry.version <= known.version:
             self._keep_loser(known, entry, body)
             if entry.version < known.version or self._find(name) is not None:
@@ -138,17 +140,18 @@ class Notes:
         store.drop_change(self._connection, entry.project, entry.key)  # what the triggers wrote about our own change
 
     def _keep_loser(self, known: Known, entry: Entry, body: Body) -> None:
-        if body.digest != known.digest and is_conflict(known.version, known.after, entry.version):
+        if entry.version < known.version and has_lost(entry.version, body.digest, known):
             store.add_conflict(self._connection, entry.name, entry.version, body.fields, known.version)
 
     def _keep_replaced(self, known: Known | None, entry: Entry, body: Body) -> None:
-        """Keep the version that counted here until now, unless the author of the new one had seen it. A note that is
-        not shared, such as one with a secret in it, is nobody's version, and kept as well."""
+        """Keep the version that counted here until now, unless the new one was made from it. A note that is not shared,
+        such as one with a secret in it, is nobody's version, and kept as well."""
         note = self._find(entry.name)
-        lost = Version(clock_at(note.updated_at), "") if known is None and note is not None else None
-        if known is not None and is_conflict(entry.version, body.after, known.version):
-            lost = known.version
-        if lost is None or (known is not None and known.digest == body.digest):
+        if known is not None:
+            lost = known.version if has_lost(known.version, known.digest, known_of(entry, body)) else None
+        else:
+            lost = None if note is None else Version(clock_at(note.updated_at), "")
+        if lost is None:
             return
         fields = None if note is None else share_note(note)
         if isinstance(fields, Withheld):
@@ -186,6 +189,11 @@ class Notes:
             return
         notes.write(self._connection, held.id, draft, shared.updated_at, expires_at)
         self._set_times(held.id, shared.created_at, shared.updated_at)
+
+
+def is_out_of_line(known: Known | None, body: Body) -> bool:
+    """Whether a version was made from another one than that which counts here."""
+    return body.after != 0 and (known is None or known.version.clock != body.after)
 
 
 def known_of(entry: Entry, body: Body) -> Known:

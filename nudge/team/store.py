@@ -17,6 +17,10 @@ from nudge.team.entry import HINT, NOTE, Body, Entry, Name
 from nudge.team.versions import Known, Version
 
 Connection = sqlite3.Connection
+_TABLES = (
+    *("changes", "outbox", "numbers", "cursors", "roles", "versions", "bases", "conflicts", "withheld", "taken"),
+    "repos",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +68,7 @@ def join(connection: Connection, url: str, origin: str, home: str, now: float) -
 
 def leave(connection: Connection) -> None:
     """Forget the team. What was received stays."""
-    tables = ("changes", "outbox", "numbers", "cursors", "roles", "versions", "conflicts", "withheld", "taken", "repos")
-    for table in tables:
+    for table in _TABLES:
         connection.execute(f"DELETE FROM team_{table}")
     connection.execute("DELETE FROM team")
 
@@ -87,7 +90,8 @@ def share(connection: Connection, repo: SharedRepo) -> None:
     if repo.notes:
         connection.execute(
             "INSERT OR IGNORE INTO team_changes"
-            " SELECT namespace, title FROM notes WHERE namespace = ? AND kind <> 'attempt' AND typeof(title) = 'text'",
+            " SELECT namespace, title, updated_at FROM notes"
+            " WHERE namespace = ? AND kind <> 'attempt' AND typeof(title) = 'text'",
             (repo.project,),
         )
 
@@ -105,13 +109,24 @@ def note_gathered(connection: Connection, project: str) -> None:
 # Changed notes
 
 
-def changed_titles(connection: Connection, most: int) -> list[tuple[str, str]]:
-    return connection.execute("SELECT project, title FROM team_changes LIMIT ?", (most,)).fetchall()
+@dataclass(frozen=True, slots=True)
+class NoteChange:
+    """A title whose note was changed; `seconds` is when, by the clock on the wall, None from an older Nudge."""
+
+    project: str
+    title: str
+    seconds: float | None
 
 
-def is_changed(connection: Connection, project: str, title: str) -> bool:
-    sql = "SELECT 1 FROM team_changes WHERE project = ? AND title = ?"
-    return connection.execute(sql, (project, title)).fetchone() is not None
+def changes(connection: Connection, most: int) -> list[NoteChange]:
+    rows = connection.execute("SELECT project, title, changed_at FROM team_changes LIMIT ?", (most,))
+    return [NoteChange(*row) for row in rows]
+
+
+def change_of(connection: Connection, project: str, title: str) -> NoteChange | None:
+    sql = "SELECT project, title, changed_at FROM team_changes WHERE project = ? AND title = ?"
+    row = connection.execute(sql, (project, title)).fetchone()
+    return None if row is None else NoteChange(*row)
 
 
 def drop_change(connection: Connection, project: str, title: str) -> None:
@@ -244,16 +259,27 @@ def put_version(connection: Connection, name: Name, known: Known) -> None:
     connection.execute("INSERT OR REPLACE INTO team_versions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", (*name, *version))
 
 
+def note_base(connection: Connection, name: Name, clock: int) -> None:
+    """Note that a version was made from the one with this clock, which is not lost then, whenever it comes."""
+    connection.execute("INSERT OR IGNORE INTO team_bases VALUES (?, ?, ?, ?)", (*name, clock))
+    sql = "DELETE FROM team_conflicts WHERE project = ? AND kind = ? AND key = ? AND clock = ?"
+    connection.execute(sql, (*name, clock))
+
+
 def add_conflict(
     connection: Connection, name: Name, lost: Version, fields: Mapping[str, Any] | None, won: Version
 ) -> None:
-    """Keep a version that lost, and the latest ones of its name."""
-    text = None if fields is None else json.dumps(fields, ensure_ascii=False)
+    """Keep a version that lost, unless another was made from it; of one name the latest are kept."""
+    text = None if fields is None else json.dumps(fields, ensure_ascii=False, sort_keys=True)
     row = (*name, lost.clock, lost.origin, text, won.clock, won.origin)
-    connection.execute("INSERT OR IGNORE INTO team_conflicts VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)", row)
     connection.execute(
-        "DELETE FROM team_conflicts WHERE project = ?1 AND kind = ?2 AND key = ?3 AND id NOT IN"
-        " (SELECT id FROM team_conflicts WHERE project = ?1 AND kind = ?2 AND key = ?3 ORDER BY id DESC LIMIT ?4)",
+        "INSERT OR IGNORE INTO team_conflicts SELECT NULL, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8 WHERE NOT EXISTS"
+        " (SELECT 1 FROM team_bases WHERE project = ?1 AND kind = ?2 AND key = ?3 AND clock = ?4)",
+        row,
+    )
+    connection.execute(
+        "DELETE FROM team_conflicts WHERE project = ?1 AND kind = ?2 AND key = ?3 AND id NOT IN (SELECT id FROM"
+        " team_conflicts WHERE project = ?1 AND kind = ?2 AND key = ?3 ORDER BY clock DESC, origin DESC LIMIT ?4)",
         (*name, limits.TEAM_CONFLICTS),
     )
 
@@ -276,7 +302,7 @@ def conflicts(connection: Connection, name: Name | None = None, most: int = limi
     rows = connection.execute(
         "SELECT project, kind, key, clock, l.role, fields, won_clock, w.role FROM team_conflicts"
         " LEFT JOIN team_roles l ON l.origin = team_conflicts.origin LEFT JOIN team_roles w ON w.origin = won_origin"
-        f" {where} ORDER BY id DESC LIMIT ?",
+        f" {where} ORDER BY clock DESC, team_conflicts.origin DESC LIMIT ?",
         (*(name or ()), most),
     )
     return [_conflict(row) for row in rows]

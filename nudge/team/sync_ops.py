@@ -218,6 +218,7 @@ class Exchange:
         if self._repos:
             await self._read_heads()
             await self._settle_origin()
+            await self._note_heads()
             await self._gather_hints()
             await self._take_changes()
             await self._push()
@@ -427,6 +428,8 @@ class Exchange:
         hints = {hint.identity: hint for hint in self._app.lifetime.store.hints()}
         guard, now = self._app.lifetime.settings.secret_guard, self._app.now()
         incoming = await asyncio.to_thread(hints_ops.decide, entries, hints, known, now, guard=guard)
+        if incoming.lost or incoming.bases:
+            await self._write(hints_ops.keep_lost, incoming)
         await self._commit_hints(incoming.change)
         await self._write(hints_ops.note_incoming, incoming)
 
@@ -448,16 +451,14 @@ class Exchange:
         else:
             await self._app.changes.commit_large(decision, Call(), is_outgoing=False)
 
-    async def _note_contact(self) -> None:
-        own = await self._read(_sent, self._repos)
+    async def _note_heads(self) -> None:
+        """Have the status say how much there is before it is here."""
         ours = self._team.origin
-        heads = [
-            (project, origin, max(own.get(project, 0), n) if origin == ours else n)
-            for (project, origin), n in self._heads.items()
-        ]
+        heads = [(project, origin, n) for (project, origin), n in self._heads.items() if origin != ours]
+        await self._write(store.note_heads, heads)
 
+    async def _note_contact(self) -> None:
         def note(connection: sqlite3.Connection) -> list[str]:
-            store.note_heads(connection, heads)
             store.note_contact(connection, self._hello.epoch, self._app.now())
             return store.unknown_roles(connection)
 

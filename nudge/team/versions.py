@@ -3,6 +3,10 @@ origin. Every machine decides the same from the same rows, in whatever order the
 
 A clock value has milliseconds since 1970 in its upper bits and a counter in the lower 16. A new version is never below
 one that its author has seen, whatever the author's clock says.
+
+A version that counts no more was either replaced or lost. It was replaced when another was made from it, that is, by
+somebody who had it before; the rows say so (`Body.after`). Otherwise it lost, and is kept. That does not depend on the
+order in which rows come either.
 """
 
 from __future__ import annotations
@@ -44,9 +48,9 @@ def seconds_of(clock: int) -> float:
     return (clock >> _COUNTER_BITS) / 1_000
 
 
-def is_conflict(winner: Version, winner_after: int, loser: Version) -> bool:
-    """Whether the author of the winning version had not seen the losing one, nor one that is later than it."""
-    return winner.origin != loser.origin and winner_after < loser.clock
+def has_lost(version: Version, digest: str, winner: Known) -> bool:
+    """Whether a version lost against a later one that has another content and was not made from it."""
+    return digest != winner.digest and winner.after != version.clock
 
 
 def latest_of(clock: int) -> float:
@@ -64,7 +68,13 @@ class StoreTime:
 
     def wall(self, seconds: float) -> float:
         """Return a time of the store by the clock on the wall; none is later than now."""
-        return min(seconds + (self.shift if abs(self.shift) > limits.TEAM_CLOCK_STEP else 0.0), self.now + self.shift)
+        return self.bound(seconds + (self.shift if abs(self.shift) > limits.TEAM_CLOCK_STEP else 0.0))
+
+    def bound(self, seconds: float | None) -> float:
+        """Return a time by the clock on the wall, which is now when it is not known or was taken from a clock that was
+        ahead."""
+        now = self.now + self.shift
+        return now if seconds is None else min(seconds, now)
 
 
 def clock_problem(ahead: float) -> str | None:

@@ -135,15 +135,22 @@ class Member(Machine):
             "hints": sorted(hints, key=str),
         }
 
+    def received(self, repo: str = REPO) -> dict[str, int]:
+        """How much of each origin's log is here, its own included."""
+        sql = "SELECT origin, n FROM team_cursors WHERE project = ? AND n > 0"
+        with contextlib.closing(sqlite3.connect(f"file:{self.database}?mode=ro", uri=True)) as connection:
+            return dict(connection.execute(sql, (repo,)).fetchall())
+
 
 def wait_until_same(members: list[Member], repo: str = REPO) -> dict[str, Any]:
-    """Wait until every member has everything, and all have the same."""
+    """Wait until every member has everything that one of them sent, and all have the same."""
 
     def settled() -> Any:
         rows = [member.repo(repo) for member in members]
         if any(row["waiting"] or row["received"] != row["expected"] for row in rows):
             return None
-        if len({row["expected"] for row in rows}) > 1:
+        received = [member.received(repo) for member in members]
+        if any(one != received[0] for one in received):
             return None
         states = [member.state(repo) for member in members]
         return states[0] if all(state == states[0] for state in states) else None

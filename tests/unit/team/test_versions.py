@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nudge.team.versions import StoreTime, Version, clock_at, clock_problem, is_conflict, latest_of, seconds_of
+from nudge.team.versions import Known, StoreTime, Version, clock_at, clock_problem, has_lost, latest_of, seconds_of
 
 
 def test_a_clock_is_the_time_of_the_change() -> None:
@@ -25,18 +25,17 @@ def test_the_greater_origin_wins_a_tie() -> None:
 
 
 @pytest.mark.parametrize(
-    ("winner", "after", "loser", "expected"),
+    ("after", "digest", "expected"),
     [
-        (Version(9, "a"), 3, Version(5, "b"), True),
-        (Version(9, "a"), 5, Version(5, "b"), False),  # it had seen that version
-        (Version(9, "a"), 7, Version(5, "b"), False),  # a later one, whose author decides about it
-        (Version(9, "a"), 0, Version(5, "a"), False),  # one author
+        (3, "that", True),
+        (5, "that", False),  # made from it
+        (7, "that", True),  # made from a later one, whose author may not have seen it either
+        (3, "this", False),  # the same content
     ],
 )
-def test_what_the_author_had_not_seen_is_a_conflict(
-    winner: Version, after: int, loser: Version, expected: bool
-) -> None:
-    assert is_conflict(winner, after, loser) is expected
+def test_a_version_that_the_winner_was_not_made_from_has_lost(after: int, digest: str, expected: bool) -> None:
+    winner = Known(Version(9, "a"), after, is_live=True, digest="this")
+    assert has_lost(Version(5, "b"), digest, winner) is expected
 
 
 def test_a_clock_far_ahead_is_refused_in_a_sentence() -> None:
@@ -55,3 +54,9 @@ def test_times_of_a_clock_that_was_set_since_are_corrected() -> None:
     assert was_ahead.wall(200_000.0) == 13_600.0
     drifted = StoreTime(now=100_000.0, shift=0.5)
     assert drifted.wall(99_000.0) == 99_000.0
+
+
+def test_a_time_of_the_wall_clock_is_bounded_by_now() -> None:
+    """What is not known, or was taken from a clock that was ahead, is now."""
+    time = StoreTime(now=100_000.0, shift=-86_400.0)
+    assert (time.bound(9_000.0), time.bound(99_000.0), time.bound(None)) == (9_000.0, 13_600.0, 13_600.0)
