@@ -437,7 +437,9 @@ TEAM_BODY_BYTES = 128 * KIB  # of a change; a note of the largest size, escaped,
 TEAM_WAIT = 1.5  # seconds for one answer of the server
 TEAM_ROWS = 500  # that are asked for, or sent, at once; halved when they take too long
 TEAM_ROWS_BYTES = 2 * MIB  # that are sent at once
-TEAM_WRITE_SLICE = 0.03  # seconds of one transaction that stores rows: hooks wait for the same writer
+# Seconds of one transaction that stores rows: while a hook waits for the same writer, and while nobody does. A commit
+# writes a piece of the index, which is merged with others later.
+TEAM_WRITE_SLICE, TEAM_WRITE_MOST = 0.03, 0.3
 TEAM_POLL, TEAM_IDLE_POLL = 300.0, 900.0  # seconds between two looks without a notification; while agents work, else
 TEAM_IDLE = 600.0  # seconds without a call after which no agent works; then no connection is kept
 TEAM_RETRY, TEAM_RETRY_MOST = 5.0, 300.0  # seconds after a failure, doubled each time

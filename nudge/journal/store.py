@@ -199,7 +199,7 @@ def start(
     note = replace(
         plan_draft(plan, draft), metadata={"session_id": session, **plan.to_metadata(), "iteration_count": 1}
     )
-    return Attempt(store.insert(connection, note, now, expires_at=None))
+    return Attempt(store.get(connection, store.insert(connection, note, now, expires_at=None), now))
 
 
 def update(

@@ -132,7 +132,7 @@ def restore(connection: SqlConnection, note_id: int, now: float, lifetimes: Life
             f"m{note_id} is damaged and cannot be restored; delete it with: nudge note archive purge"
         ) from None
     store.refuse_taken_title(connection, draft, now)
-    note = store.insert(
+    store.insert(
         connection,
         draft,
         now,
@@ -149,7 +149,7 @@ def restore(connection: SqlConnection, note_id: int, now: float, lifetimes: Life
         fields["links"],
     )
     connection.execute("DELETE FROM archived_notes WHERE id = ?", (note_id,))
-    return note
+    return store.get(connection, note_id, now)
 
 
 def purge(connection: SqlConnection, before: float | None = None, hidden: Sequence[str] = ()) -> int:

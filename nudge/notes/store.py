@@ -108,7 +108,8 @@ def store(connection: SqlConnection, draft: Draft, now: float, lifetimes: Lifeti
     """
     previous = find_same_title(connection, draft, now)
     if previous is None:
-        return insert(connection, draft, now, expires_at=lifetimes.expiry(draft, now)), None
+        created = insert(connection, draft, now, expires_at=lifetimes.expiry(draft, now))
+        return get(connection, created, now), None
     merged = _merge(draft, previous.draft)
     is_raised = merged.tier != previous.draft.tier
     expires_at = lifetimes.expiry(merged, now)
@@ -172,8 +173,8 @@ def insert(
     created_at: float | None = None,
     updated_at: float | None = None,
     last_accessed_at: float | None = None,
-) -> Note:
-    """Insert a row; times that are not given are now. The title must be free in its namespace."""
+) -> int:
+    """Insert a row and return its id; times that are not given are now. The title must be free in its namespace."""
     cursor = connection.execute(
         _INSERT,
         (
@@ -189,7 +190,7 @@ def insert(
     )
     created = int(cursor.lastrowid or 0)
     _index(connection, created, draft)
-    return get(connection, created, now)
+    return created
 
 
 def update(

@@ -262,7 +262,7 @@ class Merge:
         return self.connection.execute(sql, (uid,)).fetchone() is not None
 
     def _insert(self, one: IncomingNote) -> int:
-        note = store.insert(
+        return store.insert(
             self.connection,
             one.draft,
             self.now,
@@ -273,7 +273,6 @@ class Merge:
             updated_at=one.updated_at,
             last_accessed_at=one.last_accessed_at,
         )
-        return note.id
 
     def _expiry(self, draft: Draft) -> float | None:
         return self.lifetimes.expiry(draft, self.now)

@@ -82,6 +82,11 @@ class Database:
         result: T = await self._do(self._writer, Job(work))
         return result
 
+    @property
+    def has_other_writes(self) -> bool:
+        """Whether somebody waits for the write that runs."""
+        return self._writer.has_others
+
     async def maintain(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run `work` on the writer's thread outside any transaction, for what cannot run in one."""
         result: T = await self._do(self._writer, Job(work, in_transaction=False))

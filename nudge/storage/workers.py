@@ -110,6 +110,11 @@ class Workers:
                 self._threads.append(Thread(target=self._serve, name=self._name, daemon=True))
                 self._threads[-1].start()
 
+    @property
+    def has_others(self) -> bool:
+        """Whether a job waits behind the one that runs, or shares its batch."""
+        return bool(self._waiting) or len(self._running) > 1
+
     def reconnect(self) -> None:
         """Have every thread open a new connection before its next batch."""
         self._epoch += 1

@@ -5,9 +5,9 @@ process dies."""
 from __future__ import annotations
 
 import sqlite3
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from time import perf_counter
 from typing import Any
 
 from nudge.core import limits
@@ -28,20 +28,33 @@ class Notes:
     """The notes of one database, for one step within the caller's transaction."""
 
     def __init__(
-        self, connection: sqlite3.Connection, team: Team, time: StoreTime, lifetimes: Lifetimes, *, guard: bool
+        self,
+        connection: sqlite3.Connection,
+        team: Team,
+        time: StoreTime,
+        lifetimes: Lifetimes,
+        *,
+        guard: bool,
+        is_awaited: Callable[[], bool] = lambda: True,
     ) -> None:
+        """`is_awaited`: whether somebody waits for the end of the transaction."""
         self._connection, self._team, self._time, self._now = connection, team, time, time.now
-        self._lifetimes, self._guard = lifetimes, guard
+        self._lifetimes, self._guard, self._is_awaited = lifetimes, guard, is_awaited
+        self._began = perf_counter()
+
+    def _is_over(self) -> bool:
+        """Whether this step has taken long enough."""
+        taken = perf_counter() - self._began
+        return taken > limits.TEAM_WRITE_MOST or (taken > limits.TEAM_WRITE_SLICE and self._is_awaited())
 
     # Out
 
     def take_changes(self) -> bool:
-        """Put changed notes into the outbox, for TEAM_WRITE_SLICE seconds; return whether there are more."""
-        until = time.perf_counter() + limits.TEAM_WRITE_SLICE
+        """Put changed notes into the outbox until the step is over; return whether there are more."""
         while changes := store.changes(self._connection, 50):
             for change in changes:
                 self._take(change)
-            if time.perf_counter() > until:
+            if self._is_over():
                 return True
         return False
 
@@ -99,15 +112,15 @@ class Notes:
     # In
 
     def apply(self, entries: Sequence[Entry], kinds: frozenset[str]) -> int:
-        """Store rows of one origin in their order, for TEAM_WRITE_SLICE seconds, and move the cursor behind them.
-        Return how many were stored. Rows of hints are in the store of hints by now; those of a kind that is not shared
-        are passed over."""
-        until, done = time.perf_counter() + limits.TEAM_WRITE_SLICE, 0
+        """Store rows of one origin in their order until the step is over, and move the cursor behind them. Return how
+        many were stored. Rows of hints are in the store of hints by now; those of a kind that is not shared are passed
+        over."""
+        done = 0
         for entry in entries:
             if entry.kind == NOTE and NOTE in kinds:
                 self._apply(entry)
             done += 1
-            if time.perf_counter() > until:
+            if self._is_over():
                 break
         if done:
             last = entries[done - 1]

@@ -239,7 +239,15 @@ class Exchange:
     def _notes(self, connection: sqlite3.Connection) -> Notes:
         settings = self._app.lifetime.settings
         lifetimes = Lifetimes.configured(settings.memories)
-        return Notes(connection, self._team, self._time(), lifetimes, guard=settings.secret_guard)
+        database = self._app.require_database()
+        return Notes(
+            connection,
+            self._team,
+            self._time(),
+            lifetimes,
+            guard=settings.secret_guard,
+            is_awaited=lambda: database.has_other_writes,
+        )
 
     # Who this store is
 

@@ -137,7 +137,7 @@ class Member(Machine):
 
     def received(self, repo: str = REPO) -> dict[str, int]:
         """How much of each origin's log is here, its own included."""
-        sql = "SELECT origin, n FROM team_cursors WHERE project = ? AND n > 0"
+        sql = "SELECT origin, min(n, head) FROM team_cursors WHERE project = ? AND min(n, head) > 0"
         with contextlib.closing(sqlite3.connect(f"file:{self.database}?mode=ro", uri=True)) as connection:
             return dict(connection.execute(sql, (repo,)).fetchall())
 
