@@ -64,7 +64,10 @@ PROBES: dict[str, Probes] = {
     "nudge.bump": always(_NAME),
     "nudge.delete_hint": always(_NAME),
     "nudge.list_components": always({}, {"component": "deploys"}, {"context": {}}),
-    "nudge.export": always({}, {"component": "deploys"}),
+    "nudge.hint_versions": always(
+        _NAME, {"component": f"{MARK}s", "key": "only"}, {"component": "deploys", "key": "pat"}
+    ),
+    "nudge.export": always({}, {"component": "deploys"}, {"versions": True}),
     "nudge.import": always({"payload": _EMPTY_STORE, "mode": "replace"}),
     "nudge.search": always({"query": MARK, "project": None}, {"query": MARK}),
     "nudge.search_explain": always({"query": MARK, "project": None, "include_pack_context": True}),
