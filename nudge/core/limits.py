@@ -416,6 +416,7 @@ BACKFILL_EVENTS = 100  # in one call: behind more, a hook would wait too long fo
 BACKFILL_BYTES = 512 * KIB  # of events in one call; with one event more it stays below MAX_BODY_BYTES
 
 # The page
+UNDO_KEPT = 60.0  # seconds for which a note that was deleted can be restored, if whoever deleted it asked for that
 PAGE_CODE_SECONDS = 60  # in which a one-time code can be traded
 PAGE_SECRET_SECONDS = 12 * 3_600  # without use, after which a secret ends
 PAGE_SECRET_NOTED = 600  # seconds between two times that the use of a secret is written down

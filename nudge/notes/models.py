@@ -147,6 +147,10 @@ class OneMemory(InContext):
     id: NoteId
 
 
+class DeleteMemory(OneMemory):
+    undoable: Annotated[bool, Field(description="for a minute, it can be restored from the archive")] = False
+
+
 class GetMemory(OneMemory):
     namespace: str | None = None  # of the note: a caller outside of a private project must name it
 

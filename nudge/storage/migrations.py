@@ -9,6 +9,7 @@ import json
 
 from nudge.core.note_files import index_files
 from nudge.core.passages import index_passages, rows_of
+from nudge.storage.archive_migration import KEPT_WITH_ARCHIVE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -480,7 +481,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     *(_HISTORY, _MEMORIES, _FACTS, _LEDGER, _JOURNAL, _LINES_OF_PROJECTS),
     *(_KEPT_KINDS, _PASSAGES, _index_passages, _FACT_DETAILS, _keep_facts_that_ran),
     *(_NOTE_FILES, _index_files, _PINNED_NOTES, _UNUSED_LINES, _BANS_OF_FACTS, _MERGED_PASSAGES),
-    *(_CALLED_COUNTS, _PROPOSALS, _TEAM, _VECTORS),
+    *(_CALLED_COUNTS, _PROPOSALS, _TEAM, _VECTORS, KEPT_WITH_ARCHIVE),
 )
 LATEST = len(MIGRATIONS)
 
