@@ -29,7 +29,7 @@ _SOUND = """(SELECT id, namespace, archived_at, archive_reason,
         AND json_type(note, '$.tags') = 'array' THEN note
     ELSE json_object('id', id, 'title', '(damaged) ' || title, 'content', '', 'tags', json('[]')) END AS note
     FROM archived_notes)"""
-_ARCHIVED = f"""(SELECT id, namespace, note, archived_at, archive_reason, NULL AS expires_at,
+ARCHIVED = f"""(SELECT id, namespace, note, archived_at, archive_reason, NULL AS expires_at,
     json_extract(note, '$.tier') AS tier, json_extract(note, '$.kind') AS kind, json_extract(note, '$.tags') AS tags,
     json_extract(note, '$.priority') AS priority, json_extract(note, '$.updated_at') AS updated_at
     FROM {_SOUND}) n"""
@@ -65,10 +65,17 @@ def list_archived(
     words: Words | None = None,
 ) -> list[dict[str, Any]]:
     """Return archived notes that pass the filter and have any of the words, the latest first."""
-    return [
-        {**_shown(json.loads(note)), "archived_at": rfc3339(when), "archive_reason": reason}
-        for note, when, reason in islice(_select(connection, where, words), offset, offset + limit)
-    ]
+    return [_entry(*row) for row in islice(_select(connection, where, words), offset, offset + limit)]
+
+
+def get(connection: SqlConnection, note_id: int) -> dict[str, Any]:
+    """Return an archived note. Raises NotFound."""
+    row = connection.execute(
+        f"SELECT note, archived_at, archive_reason FROM {ARCHIVED} WHERE n.id = ?", (note_id,)
+    ).fetchone()
+    if row is None:
+        raise NotFound(f"there is no note m{note_id} in the archive", id=note_id)
+    return _entry(*row)
 
 
 def describe_matches(connection: SqlConnection, where: NoteFilter, words: Words | None) -> dict[str, Any]:
@@ -91,7 +98,7 @@ def _select(connection: SqlConnection, where: NoteFilter, words: Words | None) -
         parts.append(f"({' OR '.join(['n.note LIKE ?'] * len(beginnings))} OR n.note GLOB ?)")
         values += [*beginnings, "*[^\x01-~]*"]
     rows = connection.execute(
-        f"SELECT n.note, n.archived_at, n.archive_reason FROM {_ARCHIVED} WHERE {' AND '.join(parts)}"
+        f"SELECT n.note, n.archived_at, n.archive_reason FROM {ARCHIVED} WHERE {' AND '.join(parts)}"
         " ORDER BY n.archived_at DESC, n.id DESC",
         values,
     )
@@ -279,6 +286,10 @@ def _fitting(notes: Sequence[Note]) -> list[list[Note]]:
         parts[-1].append(note)
         size += added
     return parts
+
+
+def _entry(note: str, archived_at: float, reason: str) -> dict[str, Any]:
+    return {**_shown(json.loads(note)), "archived_at": rfc3339(archived_at), "archive_reason": reason}
 
 
 def _shown(fields: Mapping[str, Any]) -> dict[str, Any]:

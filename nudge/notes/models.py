@@ -153,6 +153,9 @@ class DeleteMemory(OneMemory):
 
 class GetMemory(OneMemory):
     namespace: str | None = None  # of the note: a caller outside of a private project must name it
+    archived: Annotated[bool, Field(description="one that is in the archive", json_schema_extra={UNLISTED: True})] = (
+        False
+    )
 
 
 @with_fields(FIELDS, is_new=False)

@@ -415,6 +415,9 @@ async def get(app: App, params: GetMemory, call: Call) -> Any:
     now, visible = app.now(), visible_to(app, call)
 
     def read(connection: sqlite3.Connection) -> dict[str, Any]:
+        if params.archived:
+            refuse_hidden(connection, visible, [params.id], archived=True)
+            return {"memory": shown_note(archive.get(connection, params.id), visible), "links": []}
         named = namespaces.find_named(connection, params.namespace, visible)
         note = notes.get(connection, params.id, now)
         if named not in (None, note.draft.namespace) or not visible.shows(note.draft.namespace, named):
