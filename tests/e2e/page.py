@@ -151,7 +151,7 @@ def page_note_comes_back_as_it_was(desk: Desk) -> None:
         one, other = (
             desk.machine.json("known", word, "--type", "note")["items"][0]["id"] for word in ("cents", "Redis")
         )
-        desk.machine.json("note", "link", one, other, "--relation", "depends_on")
+        desk.machine.json("note", "link", one, other, "--relation", "derived_from")
         before = [desk.machine.json("note", "get", note) for note in (one, other)]
         tab.view("/known")
         for title in ("Prices are cents", "Sessions live in Postgres"):
@@ -326,6 +326,7 @@ def _show_archive(tab: Tab) -> None:
 
 
 def _edit(tab: Tab, text: str) -> None:
+    _close_panel(tab)
     tab.page.locator("select[name=type]").select_option("")
     _open_row(tab, text)
     _button(tab, "Edit").click()
