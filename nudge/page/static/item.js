@@ -20,10 +20,8 @@ export const isNote = (item) => item.type === 'note' || item.type === 'archived'
 
 /** Why a note is in the archive. */
 export const WHY = {
-  gc: 'its time was over',
-  forgotten: 'put there',
-  consolidated: 'consolidated with others',
-  deleted: 'deleted a moment ago',
+  gc: 'expired',
+  deleted: 'just deleted',
   team: 'deleted by the team',
 };
 

@@ -112,7 +112,6 @@ function row(item, index) {
       <span class="first">
         ${badge(item.kind, KINDS[item.type])}<strong class="clip ${words}"><bdi>${line(item.title)}</bdi></strong>
         ${item.pinned ? badge('pinned', 'accent') : nothing} ${applies(item)}
-        ${item.type === 'archived' ? badge(WHY[item.reason] || item.reason) : nothing}
       </span>
       <span class="second clip ${words}"><bdi>${line(text)}</bdi></span>
     </a>
@@ -126,6 +125,7 @@ const applies = (item) =>
   item.applies === undefined ? nothing : item.applies ? badge('applies', 'good') : badge('not there', 'warn');
 
 function outcome(item) {
+  if (item.type === ARCHIVED) return clean(WHY[item.reason] || item.reason);
   if (item.type === 'fact') return html`<span title="sessions">${item.sessions}×</span>`;
   return html`${item.worked ? html`<span class="good" title="worked">+${item.worked}</span>` : nothing}
   ${item.failed ? html`<span class="bad" title="failed">−${item.failed}</span>` : nothing}`;
@@ -382,6 +382,7 @@ export const known = {
 
   enter(parts, query, isNew) {
     if (query.has('q')) state.query = query.get('q');
+    if (query.has('type')) state.filters.type = query.get('type');
     const name = parts.join('/');
     const address = name ? [name, query] : null;
     const isOther = String(address) !== String(state.address);
