@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from nudge.notes.store import NoteFilter, SqlConnection
 
 _CLOCK_EVERY = 2_000  # rows
+# Looking into the JSON of every note takes ten times as long as looking at it as text, which has each word, too.
+_RAW = "n.id IN (SELECT id FROM archived_notes WHERE note LIKE ? ESCAPE '!' OR title LIKE ? ESCAPE '!')"
 _SOURCE = "json_extract(n.note, '$.source')"
 _TEXT = "json_extract(n.note, '$.title') || char(10) || json_extract(n.note, '$.content') || char(10) || n.tags"
 
@@ -35,8 +37,8 @@ class Asked:
     def condition(self) -> tuple[str, list[Any]]:
         parts, values = self.where.where(0.0)
         for word in re.findall(r"\w+", self.typed):
-            parts.append(f"{_TEXT} LIKE ? ESCAPE '!'")
-            values.append(f"%{word.replace('_', '!_')}%")
+            parts += [_RAW, f"{_TEXT} LIKE ? ESCAPE '!'"]
+            values += [f"%{word.replace('_', '!_')}%"] * 3
         for sql, value in ((f"{_SOURCE} = ?", self.source), ("n.archived_at >= ?", self.since)):
             if value is not None:
                 parts.append(sql)
