@@ -65,6 +65,7 @@ MODULES_OF: dict[str, str] = {
     "purge": "nudge.history.purge_cli",
     "backup": "nudge.history.backup_cli",
     "restore": "nudge.history.backup_cli",
+    "versions": "nudge.hints.versions_cli",
     "export": "nudge.hints.transfer_cli",
     "import": "nudge.hints.transfer_cli",
     "trust": "nudge.repofile.cli",

@@ -55,6 +55,7 @@ MODULES = (
     "nudge.proposals.cli",
     "nudge.history.purge_cli",
     "nudge.history.backup_cli",
+    "nudge.hints.versions_cli",
     "nudge.hints.transfer_cli",
     "nudge.repofile.cli",
     "nudge.repofile.share_cli",

@@ -51,6 +51,8 @@ MAX_USE_COUNT = 1_000_000_000
 MAX_VERSION = 2**53 - 1  # the largest integer that every JSON reader keeps exact
 MAX_TIMESTAMP = 7_258_118_400  # 2200-01-01: until then a float tells microseconds apart
 PAGE_BYTES = 256 * KIB  # of an answer that goes in pages, as JSON: parsing it holds the loop for 3 ms
+MAX_EARLIER_VERSIONS = 10  # of one hint
+EARLIER_VERSIONS_BYTES = MAX_VALUE_BYTES + 2 * KIB  # of them: one of the largest size fits
 MAX_IMPORTED_HINTS = 20_000  # of one import; some may be skipped, so more than MAX_HINTS
 MAX_IMPORT_ROW_CHARS = 1 * MIB  # of one hint or note, as JSON: the longest note, each character escaped, takes half
 MAX_IMPORT_BODY_BYTES = 16 * MIB  # of an import over HTTP
@@ -249,7 +251,7 @@ MAX_REQUEST_ID_CHARS = 64
 MAX_CLIENT_CHARS = 64
 
 # Doctor
-LARGE_LOG_BYTES = 256 * MIB  # COMPACT_RATIO times what MAX_HINTS of the largest size take is less
+LARGE_LOG_BYTES = 512 * MIB  # COMPACT_RATIO times what MAX_HINTS of the largest size take is less
 DISK_FULL_BYTES = 16 * MIB
 DISK_LOW_BYTES = 256 * MIB
 CLOCK_STEP_REPORTED = 60.0  # seconds
@@ -414,6 +416,7 @@ BACKFILL_EVENTS = 100  # in one call: behind more, a hook would wait too long fo
 BACKFILL_BYTES = 512 * KIB  # of events in one call; with one event more it stays below MAX_BODY_BYTES
 
 # The page
+UNDO_KEPT = 60.0  # seconds for which a note that was deleted can be restored, if whoever deleted it asked for that
 PAGE_CODE_SECONDS = 60  # in which a one-time code can be traded
 PAGE_SECRET_SECONDS = 12 * 3_600  # without use, after which a secret ends
 PAGE_SECRET_NOTED = 600  # seconds between two times that the use of a secret is written down

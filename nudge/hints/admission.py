@@ -12,6 +12,7 @@ from nudge.core.errors import QuotaExceeded, SecretRejected
 from nudge.hints.fields import value_texts
 from nudge.hints.index import HintIndex
 from nudge.hints.model import SECRET, Change, Hint, Identity
+from nudge.hints.versions import EarlierVersion
 from nudge.security.secrets import find_secret
 
 _SHORTEST_SECRET = 8  # characters; no rule matches a shorter text, and a value may have thousands of them
@@ -71,6 +72,13 @@ class Admission:
 
     def secret_in(self, hint: Hint) -> SecretFinding | None:
         return find_secret_in(hint.component, hint.key, hint.value, hint.meta) if self.secret_guard else None
+
+    def guard_earlier(self, hint: Hint, earlier: EarlierVersion) -> EarlierVersion:
+        """Return an earlier version of the hint, without what it said when that looks like a secret."""
+        if not self.secret_guard or earlier.is_redacted:
+            return earlier
+        found = find_secret_in(hint.component, hint.key, earlier.value, {"reason": earlier.reason or ""})
+        return earlier.redacted() if found else earlier
 
     def refuse_secret(self, hint: Hint) -> None:
         finding = self.secret_in(hint)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 from nudge.core import limits
@@ -28,6 +29,7 @@ _VALUE_FIELDS = {
     "json": ("type", "data"),
 }
 _MUTABLE = (dict, list)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 # Any field
@@ -68,6 +70,19 @@ def parse_whole(raw: object, field: str, low: int, high: int) -> int:
     if not isinstance(raw, int) or isinstance(raw, bool) or not low <= raw <= high:
         raise Invalid(f"must be a whole number from {low} to {high}", field=field)
     return raw
+
+
+def parse_timestamp(raw: object, path: str) -> float:
+    """Parse ISO-8601 with `Z` or an offset, without either as UTC; return Unix seconds."""
+    text = parse_text(raw, path, limits.MAX_TAG_CHARS)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise Invalid("must be a time such as 2026-11-16T08:30:00Z", field=path) from None
+    seconds = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH
+    if not timedelta(0) <= seconds < timedelta(seconds=limits.MAX_TIMESTAMP):
+        raise Invalid("must be between 1970 and 2200", field=path)
+    return seconds // timedelta(microseconds=1) / 1_000_000
 
 
 def parse_fraction(raw: object, field: str) -> float:

@@ -20,6 +20,7 @@ from nudge.core.words import content_words, has_word, split_words, stem
 from nudge.hints.fields import parse_text
 from nudge.hints.model import Change, Hint, Identity
 from nudge.hints.ranking import ScoreOrder
+from nudge.hints.versions import inherit
 
 HintsById = dict[Identity, Hint]
 WeightedWord = tuple[set[Identity], float]  # the hints that have it, and its weight
@@ -56,13 +57,17 @@ class HintIndex:
         for identity in change.removals:
             self._remove(identity)
         for hint in change.puts:
+            current = self._all.get(hint.identity)
             self._remove(hint.identity)
-            self._put(hint)
+            self._put(hint if current is None else inherit(current, hint))
 
     def with_change(self, change: Change) -> HintIndex:
         """Return another index that has the change; this one is not changed."""
-        replaced = {*change.removals, *(hint.identity for hint in change.puts)}
-        return HintIndex((*(hint for hint in self if hint.identity not in replaced), *change.puts))
+        removed = set(change.removals)
+        replaced = removed.union(hint.identity for hint in change.puts)
+        continued = {identity: self._all[identity] for identity in replaced - removed if identity in self._all}
+        puts = (inherit(continued[hint.identity], hint) if hint.identity in continued else hint for hint in change.puts)
+        return HintIndex((*(hint for hint in self if hint.identity not in replaced), *puts))
 
     def free(self) -> None:
         """Free an index that is no longer read, hint by hint, on a worker thread: freed at once, thousands of hints

@@ -104,7 +104,7 @@ class HintLifetime:
 def _records(hints: list[Hint], answers: list[tuple[str, Answer]], now: float) -> Iterator[dict[str, Any]]:
     for hint in hints:
         if not hint.secret:
-            yield Change(puts=(hint,), removals=()).to_record()
+            yield Change(puts=(hint,), is_whole=True).to_record()
     for request_id, answer in answers:
         yield {
             "t": answer.when,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from typing import Any, Self
 
 from nudge.core import limits
@@ -17,12 +16,14 @@ from nudge.hints.fields import (
     parse_list,
     parse_object,
     parse_text,
+    parse_timestamp,
     parse_value,
     parse_whole,
     require,
     search_text,
 )
 from nudge.hints.scope import Scope, parse_scope, scope_of
+from nudge.hints.versions import EarlierVersion
 
 # Component, key and the scope's key: unique for each variant.
 Identity = tuple[str, str, str]
@@ -32,12 +33,11 @@ SENSITIVITIES = ("normal", SECRET)
 SOURCES = ("user", "agent", "tool-output", "file-import")
 
 _HINT_RESULTS = ("hint", "previous")  # fields of a write's result that hold hints
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TIMES = ("created_at", "updated_at", "last_used_at")
 _FIELDS = ("value", "meta", "version", *_TIMES, "use_count")
 _JSON_FIELDS = (*_FIELDS, "failure_count")
 _RECORD_FIELDS = ("component", "key", *_FIELDS, "last_seen")
-_OPTIONAL_FIELDS = ("failure_count", "basis", "credits")  # of a record
+_OPTIONAL_FIELDS = ("failure_count", "basis", "credits", "session")  # of a record
 
 
 # Meta
@@ -114,6 +114,10 @@ class Hint:
     credits: dict[str, int] | None = field(default=None, compare=False, repr=False)
     """How much more often it worked than it failed in each project, if its scope names no place: both counts are sums
     over all projects. Callers do not get it."""
+    session: str | None = field(default=None, compare=False, repr=False)
+    """The agent session that set this value, if it is known. Callers do not get it."""
+    earlier: tuple[EarlierVersion, ...] = field(default=(), compare=False, repr=False)
+    """What it said before, the last one first. Callers do not get it."""
 
     @classmethod
     def of(
@@ -132,6 +136,8 @@ class Hint:
         last_seen: float | None = None,
         basis: dict[str, str] | None = None,
         credits: dict[str, int] | None = None,
+        session: str | None = None,
+        earlier: tuple[EarlierVersion, ...] = (),
     ) -> Self:
         """Create a hint from parsed parts; scope, expiry and texts are derived from them."""
         lifetime = parse_ttl(meta.get("ttl", SESSION))
@@ -154,6 +160,8 @@ class Hint:
             blob="\n".join(text for _, text in _texts(component, key, value, meta)).encode("utf-8", "replace"),
             basis=basis,
             credits=credits,
+            session=session,
+            earlier=earlier,
         )
 
     @property
@@ -188,11 +196,17 @@ class Hint:
         record = {name: getattr(self, name) for name in _RECORD_FIELDS}
         return {**record, **{name: content for name in _OPTIONAL_FIELDS if (content := getattr(self, name))}}
 
+    def to_whole_record(self) -> dict[str, Any]:
+        """The form in a log that has no earlier record of the hint: with what it said before."""
+        record = self.to_record()
+        return {**record, "earlier": [one.to_record() for one in self.earlier]} if self.earlier else record
+
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Self:
         """The inverse of `to_record`, without checks: a record is checked before it is written, and has a checksum."""
         optional = {name: record[name] for name in _OPTIONAL_FIELDS if name in record}
-        return cls.of(**{name: record[name] for name in _RECORD_FIELDS}, **optional)
+        earlier = tuple(map(EarlierVersion.from_record, record.get("earlier", ())))
+        return cls.of(**{name: record[name] for name in _RECORD_FIELDS}, **optional, earlier=earlier)
 
     def to_json(self) -> dict[str, Any]:
         """The form that callers get. A copy, so that a change of the answer does not reach the store."""
@@ -271,19 +285,6 @@ def hint_from_json(component: str, key: str, raw: object, now: float, path: str 
     )
 
 
-def parse_timestamp(raw: object, path: str) -> float:
-    """Parse ISO-8601 with `Z` or an offset, without either as UTC; return Unix seconds."""
-    text = parse_text(raw, path, limits.MAX_TAG_CHARS)
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise Invalid("must be a time such as 2026-11-16T08:30:00Z", field=path) from None
-    seconds = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH
-    if not timedelta(0) <= seconds < timedelta(seconds=limits.MAX_TIMESTAMP):
-        raise Invalid("must be between 1970 and 2200", field=path)
-    return seconds // timedelta(microseconds=1) / 1_000_000
-
-
 def microseconds(seconds: float) -> float:
     """Round a time to the precision of JSON, so that an export that is imported again equals the store."""
     return round(seconds, 6)
@@ -300,17 +301,19 @@ def is_copied_fact(meta: Mapping[str, Any]) -> bool:
 @dataclass(frozen=True, slots=True)
 class Change:
     """The effect of a write: decided, then logged, then applied. Removals are applied first, so that one change can
-    remove and put a variant."""
+    remove and put a variant. `is_whole`: what the puts said before is not in the log yet, so that it is to be written
+    with them."""
 
     puts: tuple[Hint, ...] = ()
     removals: tuple[Identity, ...] = ()
+    is_whole: bool = False
 
     def __len__(self) -> int:
         return len(self.puts) + len(self.removals)
 
     def to_record(self) -> dict[str, Any]:
         return {
-            "puts": [hint.to_record() for hint in self.puts],
+            "puts": [hint.to_whole_record() if self.is_whole else hint.to_record() for hint in self.puts],
             "removals": [list(identity) for identity in self.removals],
         }
 
@@ -319,7 +322,8 @@ class Change:
         secrets = tuple(hint.identity for hint in self.puts if hint.secret)
         if not secrets:
             return self
-        return Change(tuple(hint for hint in self.puts if not hint.secret), (*self.removals, *secrets))
+        puts = tuple(hint for hint in self.puts if not hint.secret)
+        return Change(puts, (*self.removals, *secrets), self.is_whole)
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Self:

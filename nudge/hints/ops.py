@@ -11,7 +11,7 @@ from pydantic import Field
 
 from nudge.core import limits
 from nudge.core.app import App
-from nudge.core.call import Call, ContextParam, InContext, Params, Result
+from nudge.core.call import Call, ContextParam, InContext, Params, Result, agent_session
 from nudge.core.context import Context, describe_scope
 from nudge.core.errors import NotFound
 from nudge.core.operation import operation
@@ -209,8 +209,9 @@ async def _with_previous_offer(app: App, error: NotFound) -> NotFound:
 )
 async def set_hint(app: App, params: SetHint, call: Call) -> Any:
     scope = default_scope((params.meta or {}).get("scope"), call.context.repo)
+    session = agent_session(app.clients, call)
     basis = await _find_basis(params.value, scope, call)
-    return await app.changes.serialize(call, lambda: _set(app, params, scope, basis, call))
+    return await app.changes.serialize(call, lambda: _set(app, params, scope, basis, session, call))
 
 
 async def _find_basis(value: object, scope: object, call: Call) -> dict[str, str] | None:
@@ -221,7 +222,9 @@ async def _find_basis(value: object, scope: object, call: Call) -> dict[str, str
     return await asyncio.to_thread(freshness.find_basis_of_hint, value, repo, call.context, call.interface)
 
 
-async def _set(app: App, params: SetHint, scope: object, basis: dict[str, str] | None, call: Call) -> Any:
+async def _set(
+    app: App, params: SetHint, scope: object, basis: dict[str, str] | None, session: str | None, call: Call
+) -> Any:
     meta, given = _with_author(params.meta, call), (params.meta or {}).get("scope")
     decision = app.lifetime.store.decide_set(
         app.now(),
@@ -231,6 +234,7 @@ async def _set(app: App, params: SetHint, scope: object, basis: dict[str, str] |
         meta if scope is None else {**(meta or {}), "scope": scope},
         params.if_match_version,
         basis,
+        session,
     )
     if call.interface == "mcp" or (scope != given and call.interface != "cli"):
         decision.result["note"] = _set_note(app, decision.result["hint"], given, scope)

@@ -88,9 +88,10 @@ class HintStore:
         meta: object = None,
         if_match_version: int | None = None,
         basis: dict[str, str] | None = None,
+        session: str | None = None,
     ) -> Decision:
         """`basis` are the files of the repo that the hint depends on. It is stored only for a hint that is scoped to a
-        repo: elsewhere the same paths are other files."""
+        repo: elsewhere the same paths are other files. `session` is the agent's that sets it."""
         name, label = parse_name(component, "component"), parse_name(key, "key")
         parsed = merge_meta({**self._default_ttl, **parse_meta(meta)})
         new = next_version(None, name, label, parse_value(value), parsed, now)
@@ -98,8 +99,8 @@ class HintStore:
         current = self._index.live(new.identity, now)
         _check_version(new, current, if_match_version)
         hint = new if current is None else next_version(current, name, label, new.value, parsed, now)
-        if basis and "repo" in hint.meta.get("scope", {}):
-            hint = replace(hint, basis=basis)
+        is_in_repo = "repo" in hint.meta.get("scope", {})
+        hint = replace(hint, basis=basis if is_in_repo and basis else None, session=session)
         change = self._admission.make_room(self._index, Change((hint,)), now)
         return Decision(change, {"hint": hint.to_json()})
 
@@ -338,6 +339,14 @@ class HintStore:
         live = shown_hints((hint for hint in hints if hint.live_at(now)), visible)
         return sorted(live, key=lambda hint: hint.identity)
 
+    def find_variants(self, now: float, component: object, key: object, visible: Visibility = EVERYTHING) -> list[Hint]:
+        """Return every variant of one hint that the caller may see. Raises NotFound."""
+        name, label = parse_name(component, "component"), parse_name(key, "key")
+        variants = shown_hints(self._live_variants(name, label, now), visible)
+        if not variants:
+            raise no_such_hint(self._index, now, name, label, visible=visible)
+        return sorted(variants, key=lambda hint: hint.identity)
+
     def find_named(self, name: str, now: float) -> Iterator[list[Hint]]:
         """Yield the live variants of each hint that `name` (component/key) may mean. Both parts may contain a slash, so
         each split is tried, that at the last slash first."""
@@ -351,11 +360,11 @@ class HintStore:
     def export(self, now: float) -> dict[str, Any]:
         """Return the live hints; secrets without their value."""
         hints = self.live_hints(now)
-        components = import_export.export_components(hints, reveal=False)
+        components = import_export.export_components(hints, import_export.PLAIN)
         return {"payload": {**self.export_header(hints), "components": components}}
 
-    def export_header(self, hints: Sequence[Hint]) -> dict[str, Any]:
-        return import_export.export_header(self.lifetime_id, self.created_at, hints)
+    def export_header(self, hints: Sequence[Hint], form: import_export.Form = import_export.PLAIN) -> dict[str, Any]:
+        return import_export.export_header(self.lifetime_id, self.created_at, hints, form)
 
     def env_names(self, component: str | None = None, key: str | None = None) -> frozenset[str]:
         """Return the environment variables in the scopes of these hints: a caller need not send others."""

@@ -16,7 +16,7 @@ from nudge.core.json_reader import JsonReader
 from nudge.core.transfer_files import refuse_page
 from nudge.core.visibility import EVERYTHING, Visibility
 from nudge.hints.admission import Admission
-from nudge.hints.fields import encode, parse_name, parse_object, parse_text, printable, require
+from nudge.hints.fields import encode, parse_name, parse_object, parse_text, parse_timestamp, printable, require
 from nudge.hints.index import HintIndex
 from nudge.hints.model import (
     Change,
@@ -26,13 +26,14 @@ from nudge.hints.model import (
     hint_from_json,
     is_copied_fact,
     next_version,
-    parse_timestamp,
 )
+from nudge.hints.versions import parse_earlier, with_earlier
 
 SCHEMA_VERSION = "1.1"
+VERSIONS_SCHEMA = "1.2"  # the version of a payload with earlier versions of hints
 SINGLE_VERSION = "1.0"  # the version of a payload without lists of variants
 
-_OLDEST, _NEWEST = (1, 0), (1, 1)  # schema versions that can be read
+_OLDEST, _NEWEST = (1, 0), (1, 2)  # schema versions that can be read
 _VERSION = re.compile(r"([0-9]{1,6})\.([0-9]{1,6})")
 PAYLOAD_FIELDS = ("schema_version", "created_at", "session_id", "components")
 
@@ -40,43 +41,58 @@ PAYLOAD_FIELDS = ("schema_version", "created_at", "session_id", "components")
 # Export
 
 
-def export_header(session_id: str, created_at: float, hints: Sequence[Hint]) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What of a hint an export has: the values of secrets, and what it said before."""
+
+    reveal: bool = False
+    versions: bool = False
+
+
+PLAIN = Form()
+
+
+def export_header(session_id: str, created_at: float, hints: Sequence[Hint], form: Form = PLAIN) -> dict[str, Any]:
     """Return the fields of a payload besides its components. With a list of variants it has the newer version."""
     has_variants = len({hint.identity[:2] for hint in hints}) < len(hints)
-    version = SCHEMA_VERSION if has_variants else SINGLE_VERSION
+    version = VERSIONS_SCHEMA if form.versions else SCHEMA_VERSION if has_variants else SINGLE_VERSION
     return {"schema_version": version, "created_at": iso(created_at), "session_id": session_id}
 
 
-def export_components(hints: Iterable[Hint], reveal: bool) -> dict[str, Any]:
+def export_components(hints: Iterable[Hint], form: Form) -> dict[str, Any]:
     """Return the components of a payload. A key holds its hint, or a list of its variants in the order of their
     scopes."""
     components: dict[str, dict[str, list[Any]]] = {}
     for hint in sorted(hints, key=lambda hint: hint.identity):
         variants = components.setdefault(hint.component, {}).setdefault(hint.key, [])
-        variants.append(_export(hint, reveal))
+        variants.append(export_hint(hint, form))
     return {
         component: {"hints": {key: hints if len(hints) > 1 else hints[0] for key, hints in keys.items()}}
         for component, keys in components.items()
     }
 
 
-def export_pieces(header: Mapping[str, Any], hints: Iterable[Hint], reveal: bool) -> Iterator[str]:
+def export_pieces(header: Mapping[str, Any], hints: Iterable[Hint], form: Form) -> Iterator[str]:
     """Yield the JSON text of a payload of any size, a hint at a time; `hints` are sorted by identity."""
     yield "{" + "".join(f"{encode(name)}:{encode(content)}," for name, content in header.items()) + '"components":{'
     for nth, (component, of_component) in enumerate(groupby(hints, key=lambda hint: hint.component)):
         yield f'{"," if nth else ""}{encode(component)}:{{"hints":{{'
         for number, (key, variants) in enumerate(groupby(of_component, key=lambda hint: hint.key)):
-            exported = [_export(hint, reveal) for hint in variants]
+            exported = [export_hint(hint, form) for hint in variants]
             yield f"{',' if number else ''}{encode(key)}:{encode(exported if len(exported) > 1 else exported[0])}"
         yield "}}"
     yield "}}"
 
 
-def _export(hint: Hint, reveal: bool) -> dict[str, Any]:
+def export_hint(hint: Hint, form: Form) -> dict[str, Any]:
     shown = hint.to_json()
-    if hint.secret and not reveal:
+    if hint.secret and not form.reveal:
         del shown["value"]
         shown["redacted"] = True
+    if form.versions and hint.session:
+        shown["session"] = hint.session
+    if form.versions and hint.earlier:
+        shown["earlier"] = [one.to_json() for one in hint.earlier]
     return shown
 
 
@@ -189,8 +205,14 @@ def _read_hint(component: str, key: str, raw: object, now: float, path: str, adm
     redacted = raw.get("redacted", False)
     if not isinstance(redacted, bool):
         raise Invalid("must be true or false", field=f"{path}.redacted")
-    fields = {name: content for name, content in raw.items() if name != "redacted"}
+    fields = {name: content for name, content in raw.items() if name not in ("redacted", "session", "earlier")}
     hint = hint_from_json(component, key, {"value": "redacted", **fields} if redacted else fields, now, path)
+    if "session" in raw:
+        session = parse_text(raw["session"], f"{path}.session", limits.MAX_SESSION_ID_CHARS)
+        hint = replace(hint, session=session)
+    if "earlier" in raw:
+        earlier = parse_earlier(raw["earlier"], now, f"{path}.earlier")
+        hint = with_earlier(hint, tuple(admission.guard_earlier(hint, one) for one in earlier))
     return IncomingHint(hint, "updated_at" in raw, _refusal(hint, redacted, admission))
 
 
@@ -248,7 +270,7 @@ def decide_import(
     others = (hint for hint in index if mode == "replace" and hint.identity not in identities)
     removed = [hint for hint in others if visible.shows_scope(hint.scope.fields)]
     report.removed = sum(hint.live_at(now) for hint in removed)
-    change = Change(tuple(report.puts), tuple(hint.identity for hint in removed))
+    change = Change(tuple(report.puts), tuple(hint.identity for hint in removed), is_whole=True)
     return Decision(admission.make_room(index, change, now), report.to_json())
 
 

@@ -38,11 +38,19 @@ from nudge.core.text import escape
 @output_option
 @option("--component", metavar="NAME", help="Only hints of this component.", shell_complete=completion.components)
 @option("--reveal", is_flag=True, help="Include the values of secret hints.")
+@option("--versions", is_flag=True, help="Include what the hints said before, and in which session each was set.")
 @option("--all", "all_history", is_flag=True, help="Export the history instead, as one JSON object per line.")
 def export_hints(
-    invocation: Invocation, format: str, target: str | None, component: str | None, reveal: bool, all_history: bool
+    invocation: Invocation,
+    format: str,
+    target: str | None,
+    component: str | None,
+    reveal: bool,
+    versions: bool,
+    all_history: bool,
 ) -> int:
-    """Prints one JSON document that `nudge import` reads. Secret values are left out, unless --reveal is given."""
+    """Prints one JSON document that `nudge import` reads. Secret values are left out, unless --reveal is given; what
+    the hints said before, unless --versions is."""
     if all_history:
         if component is not None:
             raise Usage("--component cannot be combined with --all", "leave one of them out")
@@ -50,7 +58,7 @@ def export_hints(
     console = invocation.console
     del format  # JSON is the only one
     fields: dict[str, Any] = {} if component is None else {"component": component}
-    fields |= {"reveal": True} if reveal else {}
+    fields |= {name: True for name, is_asked in (("reveal", reveal), ("versions", versions)) if is_asked}
     result = {"payload": export_document(invocation, "nudge.export", fields)["payload"]}
     hints = list(_payload_hints(result["payload"]))
     text = output.encode_json(result["payload"], indent=2)

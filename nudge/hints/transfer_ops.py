@@ -31,6 +31,7 @@ TargetFile = Annotated[
     str | None,
     Field(description="file in the runtime directory for a result above 1 MiB", json_schema_extra={UNLISTED: True}),
 ]
+Versions = Annotated[bool, Field(description="include what the hints said before, and in which session each was set")]
 SourceFile = Annotated[
     str | None,
     Field(description="file in the runtime directory with these parameters", json_schema_extra={UNLISTED: True}),
@@ -43,6 +44,7 @@ class Export(Params):
     format: Literal["json"] = "json"
     component: str | None = None
     reveal: Reveal = False
+    versions: Versions = False
     file: TargetFile = None
 
 
@@ -81,22 +83,23 @@ async def export(app: App, params: Export, call: Call) -> Any:
     """The hints as they are now; what is written meanwhile is not among them."""
     store, visible = app.lifetime.store, visible_hints(app, call)
     hints = store.live_hints(app.now(), params.component, visible)
-    header = store.export_header(hints)
-    components = await asyncio.to_thread(_components_of_one_call, hints, params.reveal)
+    form = import_export.Form(params.reveal, params.versions)
+    header = store.export_header(hints, form)
+    components = await asyncio.to_thread(_components_of_one_call, hints, form)
     if components is not None:
         return {"payload": {**header, "components": components}}
     if params.file is None:
         raise Invalid(_TOO_LARGE, field="component")
-    pieces = import_export.export_pieces(header, hints, params.reveal)
+    pieces = import_export.export_pieces(header, hints, form)
     await write_file(app, params.file, chain(('{"payload":',), pieces, ("}",)))
     return {"file": params.file}
 
 
-def _components_of_one_call(hints: list[Hint], reveal: bool) -> dict[str, Any] | None:
+def _components_of_one_call(hints: list[Hint], form: import_export.Form) -> dict[str, Any] | None:
     """None when they are too large for one call."""
     if sum(hint.weight for hint in hints) > limits.MAX_BODY_BYTES:
         return None
-    components = import_export.export_components(hints, reveal)
+    components = import_export.export_components(hints, form)
     return components if len(json.dumps(components)) <= limits.MAX_BODY_BYTES else None
 
 

@@ -10,6 +10,7 @@ _MODULES = (
     "nudge.hints.ops",
     "nudge.hints.scan_ops",
     "nudge.hints.transfer_ops",
+    "nudge.hints.versions_ops",
     "nudge.history.ops",
     "nudge.notes.ops",
     "nudge.notes.link_ops",

@@ -20,6 +20,8 @@ from nudge.notes.note import Lifetimes, Note
 from nudge.notes.retrieval import Words
 from nudge.notes.store import NoteFilter, SqlConnection
 
+DELETED = "deleted"
+"""Why a note is in the archive: it was deleted, and is kept for as long as that can be undone."""
 _TIMES = ("created_at", "updated_at", "last_accessed_at", "expires_at")
 _EVERY_NOTE = NoteFilter()
 _SOUND = """(SELECT id, namespace, archived_at, archive_reason,
@@ -27,7 +29,7 @@ _SOUND = """(SELECT id, namespace, archived_at, archive_reason,
         AND json_type(note, '$.tags') = 'array' THEN note
     ELSE json_object('id', id, 'title', '(damaged) ' || title, 'content', '', 'tags', json('[]')) END AS note
     FROM archived_notes)"""
-_ARCHIVED = f"""(SELECT id, namespace, note, archived_at, archive_reason, NULL AS expires_at,
+ARCHIVED = f"""(SELECT id, namespace, note, archived_at, archive_reason, NULL AS expires_at,
     json_extract(note, '$.tier') AS tier, json_extract(note, '$.kind') AS kind, json_extract(note, '$.tags') AS tags,
     json_extract(note, '$.priority') AS priority, json_extract(note, '$.updated_at') AS updated_at
     FROM {_SOUND}) n"""
@@ -63,10 +65,17 @@ def list_archived(
     words: Words | None = None,
 ) -> list[dict[str, Any]]:
     """Return archived notes that pass the filter and have any of the words, the latest first."""
-    return [
-        {**_shown(json.loads(note)), "archived_at": rfc3339(when), "archive_reason": reason}
-        for note, when, reason in islice(_select(connection, where, words), offset, offset + limit)
-    ]
+    return [_entry(*row) for row in islice(_select(connection, where, words), offset, offset + limit)]
+
+
+def get(connection: SqlConnection, note_id: int) -> dict[str, Any]:
+    """Return an archived note. Raises NotFound."""
+    row = connection.execute(
+        f"SELECT note, archived_at, archive_reason FROM {ARCHIVED} WHERE n.id = ?", (note_id,)
+    ).fetchone()
+    if row is None:
+        raise NotFound(f"there is no note m{note_id} in the archive", id=note_id)
+    return _entry(*row)
 
 
 def describe_matches(connection: SqlConnection, where: NoteFilter, words: Words | None) -> dict[str, Any]:
@@ -89,7 +98,7 @@ def _select(connection: SqlConnection, where: NoteFilter, words: Words | None) -
         parts.append(f"({' OR '.join(['n.note LIKE ?'] * len(beginnings))} OR n.note GLOB ?)")
         values += [*beginnings, "*[^\x01-~]*"]
     rows = connection.execute(
-        f"SELECT n.note, n.archived_at, n.archive_reason FROM {_ARCHIVED} WHERE {' AND '.join(parts)}"
+        f"SELECT n.note, n.archived_at, n.archive_reason FROM {ARCHIVED} WHERE {' AND '.join(parts)}"
         " ORDER BY n.archived_at DESC, n.id DESC",
         values,
     )
@@ -118,9 +127,10 @@ def _list_command(where: NoteFilter, words: Words | None) -> str:
 
 
 def restore(connection: SqlConnection, note_id: int, now: float, lifetimes: Lifetimes) -> Note:
-    """Restore a note with its tier, a new expiry, and its links to notes that exist. Raises NotFound when it is not in
-    the archive, Conflict when its title is taken."""
-    row = connection.execute("SELECT note FROM archived_notes WHERE id = ?", (note_id,)).fetchone()
+    """Restore a note under its own number with its tier, a new expiry, and its links; those to notes that are in the
+    archive come back with these. A deletion that is undone leaves its times as they were. Raises NotFound when it is
+    not in the archive, Conflict when its title is taken."""
+    row = connection.execute("SELECT note, archive_reason FROM archived_notes WHERE id = ?", (note_id,)).fetchone()
     if row is None:
         raise NotFound(f"there is no note m{note_id} in the archive", id=note_id)
     try:
@@ -132,11 +142,13 @@ def restore(connection: SqlConnection, note_id: int, now: float, lifetimes: Life
             f"m{note_id} is damaged and cannot be restored; delete it with: nudge note archive purge"
         ) from None
     store.refuse_taken_title(connection, draft, now)
+    is_undone = row[1] == DELETED
     store.insert(
         connection,
         draft,
         now,
-        expires_at=lifetimes.expiry(draft, now),
+        expires_at=fields["expires_at"] if is_undone else lifetimes.expiry(draft, now),
+        updated_at=fields["updated_at"] if is_undone else None,
         note_id=note_id,
         uid=fields["uid"],
         access_count=fields["access_count"],
@@ -148,8 +160,32 @@ def restore(connection: SqlConnection, note_id: int, now: float, lifetimes: Life
         " WHERE (SELECT count(*) FROM notes WHERE id IN (?1, ?2)) = 2",
         fields["links"],
     )
+    for link in fields["links"]:
+        _pass_on(connection, link[1] if link[0] == note_id else link[0], link)
     connection.execute("DELETE FROM archived_notes WHERE id = ?", (note_id,))
     return store.get(connection, note_id, now)
+
+
+def _pass_on(connection: SqlConnection, other: int, link: Sequence[Any]) -> None:
+    """Give a link to the note at its other end, if that is in the archive: of two notes that go one after the other,
+    only the first has the link between them."""
+    connection.execute(
+        "UPDATE archived_notes SET note = json_insert(note, '$.links[#]', json(?)) WHERE id = ? AND json_valid(note)",
+        (json.dumps(link), other),
+    )
+
+
+def purge_deleted(connection: SqlConnection, before: float) -> int:
+    """Delete for good what was deleted before a time and can no longer be undone; return how many."""
+    return connection.execute(
+        f"DELETE FROM archived_notes WHERE archive_reason = '{DELETED}' AND archived_at < ?", (before,)
+    ).rowcount
+
+
+def has_deleted(connection: SqlConnection, before: float) -> bool:
+    """Whether `purge_deleted` would delete something."""
+    sql = f"SELECT 1 FROM archived_notes WHERE archive_reason = '{DELETED}' AND archived_at < ? LIMIT 1"
+    return connection.execute(sql, (before,)).fetchone() is not None
 
 
 def purge(connection: SqlConnection, before: float | None = None, hidden: Sequence[str] = ()) -> int:
@@ -250,6 +286,10 @@ def _fitting(notes: Sequence[Note]) -> list[list[Note]]:
         parts[-1].append(note)
         size += added
     return parts
+
+
+def _entry(note: str, archived_at: float, reason: str) -> dict[str, Any]:
+    return {**_shown(json.loads(note)), "archived_at": rfc3339(archived_at), "archive_reason": reason}
 
 
 def _shown(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from nudge.notes.note_rows import COLUMNS, read_note
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from nudge.notes.note import Note
     from nudge.notes.store import NoteFilter, SqlConnection
@@ -32,6 +32,15 @@ class Facets:
     tags: Counter[str] = field(default_factory=Counter)
     sources: Counter[str] = field(default_factory=Counter)
     is_partial: bool = False
+
+    def add(self, groups: Mapping[tuple[Any, ...], int]) -> None:
+        """Add how many notes there are of each kind, namespace, source and tags."""
+        for (kind, namespace, source, tags), number in groups.items():
+            self.kinds[str(kind)] += number
+            self.namespaces[str(namespace)] += number
+            self.sources[str(source)] += number
+            for tag in set(_tags(tags)):
+                self.tags[tag] += number
 
 
 def typed_words(text: str) -> str | None:
@@ -82,12 +91,7 @@ def count(
         if time.monotonic() > until:
             found.is_partial = len(block) == _CLOCK_EVERY
             break
-    for (kind, namespace, source_name, tags), number in groups.items():
-        found.kinds[str(kind)] += number
-        found.namespaces[str(namespace)] += number
-        found.sources[str(source_name)] += number
-        for tag in set(_tags(tags)):
-            found.tags[tag] += number
+    found.add(groups)
     return found
 
 

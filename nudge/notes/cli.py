@@ -324,9 +324,11 @@ def _show_list(
 )
 @id_argument
 @params.namespace_option("Repo of the note; needed if it is a private one, and not the one you are in.")
-def get(invocation: Invocation, note_id: int, namespace: str | None) -> int:
+@option("--archived", is_flag=True, help="A note that is in the archive.")
+def get(invocation: Invocation, note_id: int, namespace: str | None, archived: bool) -> int:
     """Prints the text, all fields and the links to other notes."""
-    result = invocation.call("nudge.memory_get", {"id": note_id, **note_fields(namespace)})
+    fields = {**note_fields(namespace), **({"archived": True} if archived else {})}
+    result = invocation.call("nudge.memory_get", {"id": note_id, **fields})
     invocation.console.result(result, render.full_note_lines(invocation.console, result["memory"], result["links"]))
     return EXIT_OK
 

@@ -155,8 +155,15 @@ class OneMemory(InContext):
     id: NoteId
 
 
+class DeleteMemory(OneMemory):
+    undoable: Annotated[bool, Field(description="for a minute, it can be restored from the archive")] = False
+
+
 class GetMemory(OneMemory):
     namespace: str | None = None  # of the note: a caller outside of a private project must name it
+    archived: Annotated[bool, Field(description="one that is in the archive", json_schema_extra={UNLISTED: True})] = (
+        False
+    )
 
 
 @with_fields(FIELDS, is_new=False)

@@ -17,11 +17,13 @@ from nudge.core.operation import operation
 from nudge.core.visibility import Visibility, visible_to
 from nudge.notes import archive, namespaces, ranking
 from nudge.notes import store as notes
+from nudge.notes.archive import DELETED
 from nudge.notes.draft_ops import Origin, checked, refuse_secrets, top_for
 from nudge.notes.fields import ATTEMPT, Draft, parse_changes
 from nudge.notes.models import (
     Bulk,
     BulkResult,
+    DeleteMemory,
     DeleteMemoryResult,
     GetMemory,
     GetMemoryResult,
@@ -203,12 +205,15 @@ async def update(app: App, params: UpdateMemory, call: Call) -> Any:
     listed=False,
     summary="Notes: delete one permanently, with its links.",
 )
-async def delete(app: App, params: OneMemory, call: Call) -> Any:
-    """For good: a deleted note is not in the archive."""
+async def delete(app: App, params: DeleteMemory, call: Call) -> Any:
+    """For good: a deleted note is not in the archive, unless it is to be kept there for a minute."""
     visible = visible_to(app, call)
 
     def write(connection: sqlite3.Connection) -> int:
         refuse_hidden(connection, visible, [params.id])
+        if params.undoable:
+            notes.archive_notes(connection, [notes.get(connection, params.id, app.now())], DELETED, app.now())
+            return params.id
         return notes.delete(connection, params.id, app.now()).id
 
     return {"deleted": True, "id": await app.write_once(call, write)}
@@ -356,6 +361,9 @@ async def get(app: App, params: GetMemory, call: Call) -> Any:
     now, visible = app.now(), visible_to(app, call)
 
     def read(connection: sqlite3.Connection) -> dict[str, Any]:
+        if params.archived:
+            refuse_hidden(connection, visible, [params.id], archived=True)
+            return {"memory": shown_note(archive.get(connection, params.id), visible), "links": []}
         named = namespaces.find_named(connection, params.namespace, visible)
         note = notes.get(connection, params.id, now)
         if named not in (None, note.draft.namespace) or not visible.shows(note.draft.namespace, named):

@@ -378,6 +378,13 @@ async def _sweep(app: App, call: Call) -> int:
     return await app.write(call, write)
 
 
+async def purge_deleted(app: App) -> None:
+    """Delete for good what was deleted, and kept for an undo that is too late now."""
+    before = app.now() - limits.UNDO_KEPT
+    if await app.read(lambda connection: archive.has_deleted(connection, before)):
+        await app.write(Call(), lambda connection: archive.purge_deleted(connection, before))
+
+
 # Statistics
 
 

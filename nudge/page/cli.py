@@ -76,7 +76,11 @@ def _open(file: str) -> bool:
     operations=("nudge.known",),
 )
 @click.argument("words", metavar="[WORDS]...", nargs=-1, help="Only what has all of these words.")
-@option("--type", type=click.Choice(["hint", "note", "fact"]), help="Only hints, notes or facts.")
+@option(
+    "--type",
+    type=click.Choice(["hint", "note", "fact", "archived"]),
+    help="Only hints, notes or facts; or notes in the archive.",
+)
 @option("--repo", metavar="REPO", help="Only what belongs to this repo; `everywhere`: to none.")
 @option("--kind", metavar="KIND", help="Only notes of this kind, such as decision.")
 @option("--tag", metavar="TAG", help="Only what has this tag.")

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -22,12 +22,12 @@ from nudge.core.visibility import Visibility, visible_hints, visible_to
 from nudge.hints import ranking
 from nudge.hints.model import Hint
 from nudge.history import projects
-from nudge.notes import browse, namespaces
+from nudge.notes import archive_pages, browse, namespaces
 from nudge.notes.fields import GLOBAL, parse_time
 from nudge.notes.store import NoteFilter
 
-HINT, NOTE, FACT = "hint", "note", "fact"
-_RANK = {HINT: 2, FACT: 1, NOTE: 0}
+HINT, NOTE, FACT, ARCHIVED = "hint", "note", "fact", "archived"
+_RANK = {HINT: 2, FACT: 1, NOTE: 0, ARCHIVED: 0}
 _EVERYWHERE = "everywhere"
 _LEARNED = "learned"  # who added a fact
 Row = dict[str, Any]
@@ -37,7 +37,9 @@ class Known(InContext):
     """With a context, hints and facts also say whether they apply there, and why not."""
 
     query: Text = ""
-    type: Literal["hint", "note", "fact"] | None = None
+    type: Annotated[
+        Literal["hint", "note", "fact", "archived"] | None, Field(description="archived: notes in the archive")
+    ] = None
     repo: Annotated[Text | None, Field(description="everywhere: what belongs to no repo")] = None
     kind: Text | None = None
     tag: Text | None = None
@@ -81,6 +83,8 @@ async def known(app: App, params: Known, call: Call) -> Any:
 
     def read(connection: sqlite3.Connection) -> dict[str, Any]:
         names = projects.Names(connection)
+        if params.type == ARCHIVED:
+            return _archived(connection, params, visible, names, after, since)
         others = _Others(names, params, since, call)
         if params.type in (None, HINT) and params.kind in (None, HINT):
             hints = app.lifetime.store.live_hints(app.now(), visible=visible_hints(app, call))
@@ -117,8 +121,30 @@ def _answer(
         "next": _cursor(shown[-1]) if len(rows) > params.limit else None,
     }
     if params.facets:
-        result["counts"] = _counts(others, counted)
+        result["counts"] = _counts(others.rows, others.names, counted)
         result["partial"] = counted.is_partial
+    return result
+
+
+def _archived(
+    connection: sqlite3.Connection,
+    params: Known,
+    visible: Visibility,
+    names: projects.Names,
+    after: tuple[float, int, str] | None,
+    since: float | None,
+) -> dict[str, Any]:
+    """The notes in the archive, by when they got there."""
+    asked = archive_pages.Asked(_note_filter(connection, params, visible, None), params.query, params.by, since)
+    before = None if after is None else (after[0], int(after[2]))
+    found = archive_pages.page(connection, asked, before, params.limit + 1)
+    counted = archive_pages.count(connection, asked, by_facet=params.facets)
+    rows = [{**_note_row(note, names), "type": ARCHIVED, "reason": note["reason"]} for note in found]
+    shown = rows[: params.limit]
+    result = {"items": shown, "total": counted.total, "next": _cursor(shown[-1]) if len(rows) > params.limit else None}
+    if params.facets:
+        counts = {**_counts([], names, counted), "type": [[ARCHIVED, counted.total]]}
+        result |= {"counts": counts, "partial": counted.is_partial}
     return result
 
 
@@ -256,7 +282,7 @@ def _fact_row(fact: Mapping[str, Any]) -> Row:
 
 
 def _key(row: Row) -> tuple[float, int, str]:
-    identity = row["id"][1:].zfill(20) if row["type"] == NOTE else f"{row['id']} {row.get('variant', '')}"
+    identity = row["id"][1:].zfill(20) if row["type"] in (NOTE, ARCHIVED) else f"{row['id']} {row.get('variant', '')}"
     return float(row["updated_at"]), _RANK[row["type"]], identity
 
 
@@ -274,15 +300,15 @@ def _parse_cursor(text: str | None) -> tuple[float, int, str] | None:
         raise Invalid("must be `next` of an earlier answer", field="after") from None
 
 
-def _counts(others: _Others, notes: browse.Facets) -> dict[str, list[list[Any]]]:
-    types = Counter(row["type"] for row in others.rows)
+def _counts(others: Sequence[Row], names: projects.Names, notes: browse.Facets) -> dict[str, list[list[Any]]]:
+    types = Counter(row["type"] for row in others)
     types[NOTE] += notes.total
-    kinds = Counter(notes.kinds) + Counter(row["kind"] for row in others.rows)
-    repos = Counter(repo for row in others.rows for repo in row["repos"])
+    kinds = Counter(notes.kinds) + Counter(row["kind"] for row in others)
+    repos = Counter(repo for row in others for repo in row["repos"])
     for namespace, number in notes.namespaces.items():
-        repos[_EVERYWHERE if namespace == GLOBAL else others.names.name(namespace)] += number
-    tags = Counter(notes.tags) + Counter(tag for row in others.rows for tag in row["tags"])
-    authors = Counter(notes.sources) + Counter(row["by"] for row in others.rows)
+        repos[_EVERYWHERE if namespace == GLOBAL else names.name(namespace)] += number
+    tags = Counter(notes.tags) + Counter(tag for row in others for tag in row["tags"])
+    authors = Counter(notes.sources) + Counter(row["by"] for row in others)
     named = {"type": types, "kind": kinds, "repo": repos, "tag": tags, "by": authors}
     return {name: [list(pair) for pair in (+counter).most_common(_MOST)] for name, counter in named.items()}
 

@@ -89,7 +89,7 @@ class Upkeep:
     async def run(self) -> None:
         """Until cancelled. The first sweep waits: a PRIMARY that was started with the wrong settings should not delete
         anything before somebody can notice."""
-        next_settle, next_sweep = 0.0, boot_seconds() + limits.FIRST_SWEEP
+        next_settle, next_sweep, next_purge = 0.0, boot_seconds() + limits.FIRST_SWEEP, 0.0
         problem = None
         while True:
             try:
@@ -100,6 +100,9 @@ class Upkeep:
                 if boot_seconds() >= next_settle:
                     next_settle = boot_seconds() + _SWEEP_INTERVAL
                     await self._clean_up()
+                if boot_seconds() >= next_purge and self._database.reason is None:
+                    next_purge = boot_seconds() + limits.UNDO_KEPT
+                    await memory_upkeep.purge_deleted(self._app)
                 if boot_seconds() >= next_sweep and self._database.reason is None:
                     next_sweep = boot_seconds() + _SWEEP_INTERVAL
                     await self._retention.sweep(self._app.now())

@@ -74,12 +74,14 @@ def find(
     kind: str | None = None,
     proposal_id: int | None = None,
 ) -> list[Proposal]:
-    """Return proposals, the newest first, whose notes all exist and are not in a `hidden` namespace."""
+    """Return proposals, the newest first, whose notes all exist and are not in a `hidden` namespace. What was accepted
+    may be undone while they are in the archive; the others wait until they are back."""
     rows = connection.execute(
         f"SELECT {_COLUMNS}, (SELECT json_group_array(note_id) FROM proposal_notes WHERE proposal_id = p.id)"  # noqa: S608 - constants
         f" FROM proposals p WHERE (?1 IS NULL OR state = ?1) AND (?2 IS NULL OR kind = ?2) AND (?3 IS NULL OR id = ?3)"
         f" AND NOT EXISTS (SELECT 1 FROM proposal_notes LEFT JOIN ({_EXISTING}) n ON n.id = note_id"
-        "  WHERE proposal_id = p.id AND (n.id IS NULL OR n.namespace IN (SELECT value FROM json_each(?4))))"
+        "  WHERE proposal_id = p.id AND (n.id IS NULL OR n.namespace IN (SELECT value FROM json_each(?4))"
+        f"  OR (state <> '{ACCEPTED}' AND note_id NOT IN (SELECT id FROM notes))))"
         " ORDER BY id DESC LIMIT ?5 OFFSET ?6",
         (state, kind, proposal_id, json.dumps(list(hidden)), limit, offset),
     ).fetchall()

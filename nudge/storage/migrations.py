@@ -6,6 +6,7 @@ A migration is never edited after its release: a later one corrects it.
 from __future__ import annotations
 
 from nudge.core.passages import rows_of
+from nudge.storage.archive_migration import KEPT_WITH_ARCHIVE
 from nudge.storage.conversions import index_stored_files, index_stored_passages, keep_facts_that_ran
 
 TYPE_CHECKING = False
@@ -455,7 +456,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     *(_HISTORY, _MEMORIES, _FACTS, _LEDGER, _JOURNAL, _LINES_OF_PROJECTS),
     *(_KEPT_KINDS, _PASSAGES, index_stored_passages, _FACT_DETAILS, keep_facts_that_ran),
     *(_NOTE_FILES, index_stored_files, _PINNED_NOTES, _UNUSED_LINES, _BANS_OF_FACTS, _MERGED_PASSAGES),
-    *(_CALLED_COUNTS, _PROPOSALS, _TEAM, _VECTORS, _TEAM_BASES),
+    *(_CALLED_COUNTS, _PROPOSALS, _TEAM, _VECTORS, _TEAM_BASES, KEPT_WITH_ARCHIVE),
 )
 LATEST = len(MIGRATIONS)
 

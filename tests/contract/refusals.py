@@ -92,7 +92,7 @@ UNTYPEABLE: dict[str, tuple[str, dict[str, Any], str]] = {
 BAD_HINT = payload(api={"a": exported(), "b": exported(meta={"priority": 11})})
 BROKEN_PAYLOADS: dict[str, tuple[Any, str]] = {
     "a schema version from the future": ({"schema_version": "2.0", "components": {}}, "payload.schema_version"),
-    "a schema version a little ahead": ({"schema_version": "1.2", "components": {}}, "payload.schema_version"),
+    "a schema version a little ahead": ({"schema_version": "1.3", "components": {}}, "payload.schema_version"),
     "no components": ({"schema_version": "1.0"}, "payload.components"),
     "one bad hint": (BAD_HINT, "payload.components.api.hints.b.meta.priority"),
     "one scope twice": (payload(api={"a": [exported(), exported()]}), "payload.components.api.hints.a[1]"),

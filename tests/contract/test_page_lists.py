@@ -44,6 +44,25 @@ def _known(machine: Machine, *words: str) -> Any:
     return machine.json("known", *words)
 
 
+def test_the_archive_is_a_list_like_the_others(machine: Machine) -> None:
+    """It has a total, a cursor, counts, words and filters; the latest comes first, and no other list has it."""
+    ids = [machine.json("remember", f"Zebra {n}", "--title", f"Zebra_{n}", "--kind", "lesson")["id"] for n in range(3)]
+    machine.json("note", "forget", "--id", ",".join(f"m{one}" for one in ids), "--yes")
+    listed = _known(machine, "zebra", "--type", "archived", "--counts")
+    assert [item["id"] for item in listed["items"]] == [f"m{one}" for one in reversed(ids)]
+    assert (listed["total"], listed["next"], listed["counts"]["type"]) == (3, None, [["archived", 3]])
+    assert listed["counts"]["kind"] == [["lesson", 3]] and listed["items"][0]["reason"] == "forgotten"
+    assert _known(machine, "zebra")["total"] == 0
+    first = _known(machine, "--type", "archived", "--limit", "2")
+    rest = _known(machine, "--type", "archived", "--limit", "2", "--after", first["next"])
+    assert [item["id"] for item in first["items"] + rest["items"]] == [f"m{one}" for one in reversed(ids)]
+    assert _known(machine, "zebra_1", "--type", "archived")["total"] == 1
+    assert _known(machine, "--type", "archived", "--kind", "decision")["total"] == 0
+    whole = machine.json("note", "get", str(ids[0]), "--archived")["memory"]
+    assert (whole["content"], whole["archive_reason"]) == ("Zebra 0", "forgotten")
+    assert machine.cli("note", "get", str(ids[0])).returncode != 0
+
+
 def test_pages_of_what_is_known_are_the_whole_list(machine: Machine) -> None:
     """Each item is in exactly one page, the latest change first; every page says the same total."""
     whole = _known(machine, "--limit", "100")

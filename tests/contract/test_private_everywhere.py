@@ -64,7 +64,10 @@ PROBES: dict[str, Probes] = {
     "nudge.bump": always(_NAME),
     "nudge.delete_hint": always(_NAME),
     "nudge.list_components": always({}, {"component": "deploys"}, {"context": {}}),
-    "nudge.export": always({}, {"component": "deploys"}),
+    "nudge.hint_versions": always(
+        _NAME, {"component": f"{MARK}s", "key": "only"}, {"component": "deploys", "key": "pat"}
+    ),
+    "nudge.export": always({}, {"component": "deploys"}, {"versions": True}),
     "nudge.import": always({"payload": _EMPTY_STORE, "mode": "replace"}),
     "nudge.search": always({"query": MARK, "project": None}, {"query": MARK}),
     "nudge.search_explain": always({"query": MARK, "project": None, "include_pack_context": True}),
@@ -76,7 +79,11 @@ PROBES: dict[str, Probes] = {
     "nudge.sessions": always({}, {"project": None}, {"session": SESSION[:2]}),
     "nudge.memory_store": always({"title": "the zoo has animals", "content": "stripes"}),
     "nudge.memory_recall": always({"context": MARK}, {"context": "stripes of the zoo"}),
-    "nudge.memory_get": lambda ids: ({"id": ids.note}, {"id": ids.public_note}),
+    "nudge.memory_get": lambda ids: (
+        {"id": ids.note},
+        {"id": ids.public_note},
+        {"id": ids.archived, "archived": True},
+    ),
     "nudge.memory_explain": lambda ids: (
         {"query": MARK, "include_pack_context": True},
         {"ids": [ids.note, ids.attempt], "include_pack_context": True},
@@ -153,7 +160,9 @@ PROBES: dict[str, Probes] = {
     "nudge.statusline": always({"session_id": SESSION}),
     "nudge.export_all": always({}, {"after": "observation:0"}, {"after": "prompt:0"}, {"after": "injection:0"}),
     "nudge.scan": always({"repo": "git:example.com/org/web", "commands": []}),
-    "nudge.known": always({"facets": True}, {"query": MARK, "facets": True}, {"context": {}}),
+    "nudge.known": always(
+        {"facets": True}, {"query": MARK, "facets": True}, {"context": {}}, {"type": "archived", "facets": True}
+    ),
     "nudge.browse": always({"facets": True}, {"query": MARK}, {"session": SESSION}),
     "nudge.changes": always({}, {"after_observation": 0, "after_told": 0}),
     "nudge.settings": always({}),

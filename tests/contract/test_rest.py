@@ -60,6 +60,7 @@ ROUTES: dict[str, tuple[str, Any, dict[str, Any]]] = {  # path and query, body, 
         named(value="ninja", meta={"priority": 3}, if_match_version=1),
     ),
     "nudge.get_hint": (_query(BUILD, context=HERE), None, named(context=HERE)),
+    "nudge.hint_versions": (f"{BUILD}/versions", None, named()),
     "nudge.query": (
         _query("/api/v1/hints", component="api", keys="build,test", tags="b", regex="make", limit=1, context=HERE),
         None,

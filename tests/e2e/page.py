@@ -89,6 +89,32 @@ def page_hint_is_set_and_edited(desk: Desk) -> None:
         eventually(lambda: _value(other, "deploy") == "make deploy", "the edit is undone")
 
 
+def page_hint_says_what_it_said_before(desk: Desk) -> None:
+    """Each value with who set it and in which session; one is set again, and a deletion that is undone has them all."""
+    with _at_work(desk) as (tab, _, other, _):
+        session = {"_meta": {"sessionId": "ses-a3"}}
+        for value, reason in (("make up", "as in CI"), ("make up -j", "faster"), ("make up -j4", "")):
+            named = {"component": "shop-api", "key": "up", "value": value, "meta": {"reason": reason} if reason else {}}
+            other.request("tools/call", {"name": "nudge_set_hint", "arguments": named, **session})
+        tab.view("/known")
+        _row(tab, "shop-api/up").locator("a").click()
+        earlier = tab.page.locator(".earlier li")
+        earlier.first.wait_for()
+        assert [line.splitlines()[0] for line in earlier.all_inner_texts()] == ["make up -j", "make up"]
+        assert "as in CI" in earlier.last.inner_text() and "ses-a3" in earlier.last.inner_text()
+        assert "ses-a3" in tab.page.locator(".panel table a").first.inner_text()
+        earlier.last.get_by_role("button", name="Set again").click()
+        eventually(lambda: _value(other, "up") == "make up", "what it said before is set again")
+        eventually(lambda: earlier.count() == 3, "and what it said until then is among the earlier ones")
+        got = other.call("nudge_get_hint", component="shop-api", key="up")["hint"]["meta"]
+        assert (got["reason"], got["source"], got.get("added_by")) == ("as in CI", "user", None)
+        _button(tab, "Delete").click()
+        _row(tab, "shop-api/up").wait_for(state="detached")
+        _undo(tab)
+        _row(tab, "shop-api/up").locator("a").click()
+        eventually(lambda: earlier.count() == 3, "all are there again")
+
+
 def _value(agent: Stdio, key: str) -> Any:
     answer = agent.tool("nudge_get_hint", component="shop-api", key=key)
     return None if answer.get("isError") else answer["structuredContent"]["hint"]["value"]
@@ -116,6 +142,37 @@ def page_delete_is_undone(desk: Desk) -> None:
         _undo(tab)
         _row(tab, "Prices are cents").wait_for()
         assert _notes(desk) == 4
+
+
+def page_note_comes_back_as_it_was(desk: Desk) -> None:
+    """A note that is deleted, alone or with another, has its number again, its links, what was told of it and its
+    times; one that is archived is in a list of its own, and is restored from there."""
+    with _at_work(desk) as (tab, _, _, _):
+        one, other = (
+            desk.machine.json("known", word, "--type", "note")["items"][0]["id"] for word in ("cents", "Redis")
+        )
+        desk.machine.json("note", "link", one, other, "--relation", "derived_from")
+        before = [desk.machine.json("note", "get", note) for note in (one, other)]
+        tab.view("/known")
+        for title in ("Prices are cents", "Sessions live in Postgres"):
+            _row(tab, title).get_by_role("checkbox").check()
+        tab.page.get_by_role("toolbar").get_by_role("button", name="Delete 2").click()
+        _row(tab, "Prices are cents").wait_for(state="detached")
+        _undo(tab)
+        _row(tab, "Prices are cents").wait_for()
+        assert [desk.machine.json("note", "get", note) for note in (one, other)] == before
+        assert len(before[0]["links"]) == 1
+        _row(tab, "Prices are cents").locator("a").click()
+        _button(tab, "Archive").click()
+        _row(tab, "Prices are cents").wait_for(state="detached")
+        tab.page.locator("select[name=type]").select_option("archived")
+        _row(tab, "Prices are cents").locator("a").click()
+        assert "divides by 100" in tab.text(".panel .text")
+        _button(tab, "Restore").click()
+        _row(tab, "Prices are cents").wait_for(state="detached")
+        tab.page.locator("select[name=type]").select_option("")
+        _row(tab, "Prices are cents").wait_for()
+        assert len(desk.machine.json("note", "get", one)["links"]) == 1
 
 
 def _notes(desk: Desk) -> int:
@@ -230,6 +287,9 @@ VIEWS: dict[str, Callable[[Tab], None]] = {
     "known": lambda tab: _show(tab, "/known", ".row"),
     "hint": lambda tab: _open_row(tab, "shop-api/test"),
     "note": lambda tab: _open_row(tab, "Prices are cents"),
+    "versions": lambda tab: _open_row(tab, "shop-web/dev"),
+    "archived": lambda tab: _show_archive(tab),
+    "archived-note": lambda tab: _open_row(tab, "An old note"),
     "edit": lambda tab: _edit(tab, "shop-api/test"),
     "place": lambda tab: _fill_place(tab),
     "told": lambda tab: _show(tab, "/told", ".told-line"),
@@ -259,7 +319,15 @@ def _close_panel(tab: Tab) -> None:
         tab.page.keyboard.press("Escape")
 
 
+def _show_archive(tab: Tab) -> None:
+    _close_panel(tab)
+    tab.page.locator("select[name=type]").select_option("archived")
+    _row(tab, "An old note").first.wait_for()
+
+
 def _edit(tab: Tab, text: str) -> None:
+    _close_panel(tab)
+    tab.page.locator("select[name=type]").select_option("")
     _open_row(tab, text)
     _button(tab, "Edit").click()
     tab.page.locator("form.edit").wait_for()
@@ -277,6 +345,7 @@ def page_can_be_used_by_all(desk: Desk) -> None:
     kept."""
     desk.machine.http_only()
     page_world.build(desk.machine)
+    page_world.change(desk.machine)
     with browser.started() as chromium:
         found = [one for scheme in ("light", "dark") for one in _look(chromium, desk, scheme)]
     assert not found, "\n".join(found)
@@ -298,7 +367,9 @@ def _look(chromium: Browser, desk: Desk, scheme: str) -> Iterator[str]:
 CHECKS = (
     page_signs_in,
     page_hint_is_set_and_edited,
+    page_hint_says_what_it_said_before,
     page_delete_is_undone,
+    page_note_comes_back_as_it_was,
     page_makes_and_changes,
     page_line_is_banned,
     page_session_is_read,

@@ -20,6 +20,7 @@ _ANSI = "\x1b[31mred\x1b]8;;http://evil.example\x07"
 LONG = "W" * 7_000
 HOSTILE = f"{MARKUP}{UNSEEN}"
 _RAW = (*(char for char in UNSEEN if ord(char) > 0x7F), "\xad", "\x1b", "\x07")
+_LINES = "\n".join(f"line {number} {MARKUP[:40]}" for number in range(60))
 _MARK = """() => ({
   hurt: window.hurt ?? null,
   foreign: document.querySelectorAll(
@@ -31,8 +32,10 @@ _MARK = """() => ({
 
 
 def _store(machine: Machine) -> None:
-    """Every field that others fill: of hints, notes, links, events, sessions, prompts and attempts."""
-    client = Client(environ={**machine.environ, "NUDGE_RUNTIME_DIR": machine.runtime})
+    """Every field that others fill: of hints and what they said before, notes, links, the archive, events, sessions,
+    prompts and attempts."""
+    own = {"NUDGE_RUNTIME_DIR": machine.runtime, "CLAUDE_CODE_SESSION_ID": f"h{MARKUP[:60]}{UNSEEN}"}
+    client = Client(environ={**machine.environ, **own})
     repo = f"git:github.com/acme/{'x' * 60}<b>r</b>"
     name = f"<img/src=x/onerror=window.hurt=6>{'n' * 60}"
     meta = {"reason": HOSTILE[:400], "tags": ["<b>t</b>", "t" * 60], "added_by": "<i>me</i>", "scope": {"repo": [repo]}}
@@ -40,13 +43,34 @@ def _store(machine: Machine) -> None:
     client.call("nudge.set_hint", {"component": "long", "key": "value", "value": LONG, "meta": {"scope": {}}})
     whole = {"type": "json", "data": {MARKUP[:40]: {"deep": [HOSTILE]}}}
     client.call("nudge.set_hint", {"component": "json", "key": "value", "value": whole, "meta": {"scope": {}}})
+    for value, author in ((LONG, "<i>one</i>"), (f"{HOSTILE}\n{_LINES}", f"<i>{UNSEEN}</i>"), ("said now", "three")):
+        said = {**meta, "added_by": author, "scope": {}}
+        client.call("nudge.set_hint", {"component": "said", "key": "before", "value": value, "meta": said})
+    _attempt(client)
     note = {"title": f"{HOSTILE[:200]}", "content": f"{HOSTILE}\n{LONG}", "tags": ["<b>t</b>"]}
     first = client.call("nudge.memory_store", {**note, "namespace": repo, "metadata": {"files": [MARKUP]}})
     second = client.call("nudge.memory_store", {**note, "title": f"{LONG[:150]}", "kind": "decision"})
     ends = {"source_id": first["id"], "target_id": second["id"], "relation": "derived_from"}
     client.call("nudge.memory_link", ends)
+    for number, title in enumerate((f"gone {HOSTILE[:190]}", LONG[:160])):
+        gone = client.call("nudge.memory_store", {**note, "title": f"{number}{title}", "namespace": repo})
+        client.call("nudge.memory_forget", {"ids": [gone["id"]]})
     for number, event in enumerate(_events(repo)):
         client.call("nudge.record", {"event": {"event_id": f"h{number}", "timestamp": int(time.time()), **event}})
+
+
+def _attempt(client: Client) -> None:
+    """Two in the journal, one of them with its end."""
+    for session in ("one", "two"):
+        fields = {
+            "goal": f"goal {MARKUP[:300]}",
+            "hypothesis": HOSTILE,
+            "prediction": f"{MARKUP}{UNSEEN}",
+            "action": LONG[:900],
+        }
+        started = client.call("nudge.start_ghap", {**fields, "session_id": f"<b>{session}</b>{MARKUP[:60]}"})
+        client.call("nudge.update_ghap", {"id": started["id"], "note": f"{HOSTILE}"})
+    client.call("nudge.resolve_ghap", {"id": started["id"], "status": "falsified", "result": HOSTILE})
 
 
 def _events(repo: str) -> list[dict[str, Any]]:
@@ -63,13 +87,26 @@ def _events(repo: str) -> list[dict[str, Any]]:
     ]
 
 
+_NAME = f"<img src=x onerror=window.hurt=8>{UNSEEN}"
+_MODEL = f"<script>window.hurt=9</script>{'m' * 60}"
+_IN_SETTINGS = ("<img src=x onerror=window.hurt=8>", "<script>window.hurt=9</script>", "W" * 200)
+
+
+def _settings(machine: Machine) -> tuple[str, ...]:
+    """A database whose directory has such a name, and a language model."""
+    folder = machine.base / _NAME / ("W" * 250)  # SQLite opens no path of more than 512 bytes
+    folder.mkdir(parents=True, mode=0o700)
+    return ("--db", str(folder / "nudge.db"), "--llm-model", _MODEL)
+
+
 def _open_every_row(tab: Tab, view: str) -> None:
     tab.view(view)
     rows = tab.page.locator(".row a.cell")
     rows.first.wait_for()
     for place in range(min(rows.count(), 12)):
         rows.nth(place).evaluate("one => one.click()")
-        tab.page.locator(".panel .detail").wait_for()
+        tab.page.locator(".panel .detail table").first.wait_for()
+        tab.page.evaluate("() => document.querySelectorAll('.panel details').forEach(one => { one.open = true; })")
         _unharmed(tab, f"{view}, row {place}")
         tab.picture(f"hostile{view.replace('/', '-')}-{tab.page.viewport_size['width']}-{place}")
 
@@ -78,8 +115,10 @@ def _views(tab: Tab, machine: Machine) -> None:
     assert "<script>window.hurt=1</script>" in _unharmed(tab, "now")
     _open_every_row(tab, "/known")
     tab.page.keyboard.press("Escape")
+    _open_archive(tab)
     tab.page.locator("input[type=search]").fill(MARKUP[:30])
     _unharmed(tab, "search")
+    tab.page.locator("input[type=search]").fill("")
     _open_every_row(tab, "/history")
     for session in machine.json("sessions"):
         for view in ("/told/session/", "/history/session/"):
@@ -90,7 +129,18 @@ def _views(tab: Tab, machine: Machine) -> None:
             _unharmed(tab, view)
     tab.view("/health")
     tab.page.locator("table.settings").wait_for()
-    _unharmed(tab, "health")
+    settings = _unharmed(tab, "health")
+    missing = [text for text in _IN_SETTINGS if text not in settings]
+    assert not missing, missing
+    tab.picture(f"hostile-settings-{tab.page.viewport_size['width']}")
+
+
+def _open_archive(tab: Tab) -> None:
+    tab.page.locator("select[name=type]").select_option("archived")
+    tab.page.locator(".row", has_text="gone ").first.wait_for()
+    _open_every_row(tab, "/known")
+    tab.page.keyboard.press("Escape")
+    tab.page.locator("select[name=type]").select_option("")
 
 
 def _unharmed(tab: Tab, where: str) -> str:
@@ -107,7 +157,7 @@ def _unharmed(tab: Tab, where: str) -> str:
 def page_shows_hostile_text_as_text(desk: Desk) -> None:
     """Markup, characters that turn text around or hide it, escape sequences and lines of 7,000 characters, in every
     field: nothing is run, nothing becomes an element, no view is wider than a wide or a narrow window."""
-    desk.machine.http_only()
+    desk.machine.http_only(*_settings(desk.machine))
     _store(desk.machine)
     with browser.started() as chromium:
         for size in (browser.WIDE, browser.NARROW):

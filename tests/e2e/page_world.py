@@ -66,6 +66,16 @@ def build(machine: Machine) -> dict[str, Path]:
     return repos
 
 
+def change(machine: Machine) -> None:
+    """A hint that said other things before, one of them long, and notes in the archive."""
+    scope = ("--scope-repo", "git:github.com/acme/shop-web", "--reason", "the port of the proxy")
+    for value, session in (("pnpm dev --port 5175", "ses-a3"), (f"pnpm dev {'--verbose ' * 60}", ""), ("pnpm dev", "")):
+        machine.json("set", "shop-web", "dev", value, *scope, CLAUDE_CODE_SESSION_ID=session)
+    for number in range(3):
+        stored = machine.json("remember", f"Text {number} that nobody needs.", "--title", f"An old note {number}")
+        machine.json("note", "forget", "--id", f"m{stored['id']}", "--yes")
+
+
 def _make_repo(machine: Machine, name: str) -> Path:
     folder = machine.base / "code" / name
     folder.mkdir(parents=True)

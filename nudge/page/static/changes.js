@@ -2,49 +2,50 @@
 
 import {get, part, post, put, remove} from './api.js';
 
-const KEPT = [
-  ...['title', 'content', 'kind', 'tier', 'tags', 'priority', 'confidence', 'namespace', 'source', 'metadata'],
-  'expires_at',
-];
 const pick = (from, names) =>
   Object.fromEntries(names.filter((name) => name in from).map((name) => [name, from[name]]));
 const numberOf = (item) => item.id.slice(1);
 
 export const address = (item) => `hints/${part(item.component)}/${part(item.key)}`;
 
-/** Put a hint back that was deleted, with its version, times and credit. */
+/** The variant of a hint with what it said before; undefined when there is none. */
+export async function readVariants(item, signal) {
+  const {variants} = await get(`${address(item)}/versions`, {}, signal);
+  return {full: variants.find((one) => one.variant === item.variant), variants};
+}
+
+/** Put a hint back that was deleted, with its version, times, credit and what it said before. */
 function restoreHint(item, hint) {
   const components = {[item.component]: {hints: {[item.key]: hint}}};
-  return post('hints/import', {mode: 'merge', payload: {schema_version: '1.0', components}});
+  return post('hints/import', {mode: 'merge', payload: {schema_version: '1.2', components}});
 }
 
-/** A deleted note comes back with its text, fields and links, under a new number. */
-async function storeAgain(memory, links) {
-  const stored = await post('memories', pick(memory, KEPT));
-  for (const one of links) {
-    const ends = pick(one, ['source_id', 'target_id', 'relation']);
-    for (const end of ['source_id', 'target_id']) if (ends[end] === memory.id) ends[end] = stored.id;
-    await post('links', ends);
-  }
-}
-
+/** A note that is deleted stays in the archive for a minute, from where it comes back under its number. */
 export async function removeItem(item) {
   if (item.type === 'hint') {
+    const {full} = await readVariants(item);
     const {previous} = await remove(address(item), {scope: item.scope});
-    return () => restoreHint(item, Array.isArray(previous) ? previous[0] : previous);
+    const hint = Array.isArray(previous) ? previous[0] : previous;
+    return () => restoreHint(item, {...hint, ...pick(full || {}, ['session', 'earlier'])});
   }
-  const {memory, links} = await get(`memories/${numberOf(item)}`);
-  await remove(`memories/${memory.id}`);
-  return () => storeAgain(memory, links);
+  await remove(`memories/${numberOf(item)}`, {undoable: true});
+  return () => restoreNote(item);
 }
+
+const restoreNote = (item) => post(`archive/${numberOf(item)}/restore`, {id: Number(numberOf(item))});
+const archiveNote = (item) => post('forget', {ids: [Number(numberOf(item))]});
 
 /** A fact cannot be put back: only a failure teaches it. */
 export const forget = (item) => remove('learned', {project: item.repos[0], subject: item.title});
 
 export async function archive(item) {
-  const id = Number(numberOf(item));
-  await post('forget', {ids: [id]});
-  return () => post(`archive/${id}/restore`, {id});
+  await archiveNote(item);
+  return () => restoreNote(item);
+}
+
+export async function restore(item) {
+  await restoreNote(item);
+  return () => archiveNote(item);
 }
 
 export async function pin(item) {
@@ -62,6 +63,12 @@ export async function saveHint(component, key, {value, meta}, old) {
   const place = `hints/${part(component)}/${part(key)}`;
   await put(place, {value, meta, if_match_version: old ? old.version : 0});
   return old && (() => put(place, {value: old.value, meta: {...old.meta, scope: old.meta?.scope || {}}}));
+}
+
+/** Set what a hint said before, with the reason of then. */
+export function setAgain(item, full, {value, reason}) {
+  const {added_by: _, ...meta} = full.meta;
+  return saveHint(item.component, item.key, {value, meta: {scope: {}, ...meta, reason, source: 'user'}}, full);
 }
 
 export async function saveNote(fields, old) {

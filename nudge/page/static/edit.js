@@ -56,9 +56,9 @@ export class Edit {
       const given = {title, content, kind, tier, tags, priority: Number(fields.priority)};
       return saveNote(old ? given : {...given, namespace: namespace || undefined}, old);
     }
-    const {version: _, reason: __, ...meta} = old?.meta || {};
+    const {added_by: _, reason: __, ...meta} = old?.meta || {};
     const scope = parsed(fields.scope || '{}', 'scope');
-    const whole = {...meta, scope, tags, ...(fields.reason && {reason: fields.reason})};
+    const whole = {...meta, scope, tags, source: 'user', ...(fields.reason && {reason: fields.reason})};
     return saveHint(fields.component.trim(), fields.key.trim(), {value: this.#value(), meta: whole}, old);
   }
 

@@ -53,7 +53,7 @@ function stored() {
     [
       ['hints', number(status.hints)],
       ['notes', number(notes.total)],
-      ['archived notes', number(archive.count)],
+      ['archived notes', html`<a href="#/known?type=archived">${number(archive.count)}</a>`],
       ['links', number(notes.links_count)],
       ['database', size(status.history?.bytes ?? notes.db_size_bytes)],
       ['change log', size(status.log_bytes)],

@@ -3,6 +3,7 @@
 import {html, nothing} from './vendor/lit-html.js';
 import {get, part} from './api.js';
 import {ban} from './bans.js';
+import {readVariants} from './changes.js';
 import {KINDS, ago, badge, clean, count, dated, exact, line, number, panel, table, value, when} from './ui.js';
 
 // Addresses
@@ -14,6 +15,15 @@ export function addressOf(item) {
   if (item.type === 'fact') query.set('repo', item.repos[0]);
   return `#/known/${part(item.id)}${query.size ? `?${query}` : ''}`;
 }
+
+export const isNote = (item) => item.type === 'note' || item.type === 'archived';
+
+/** Why a note is in the archive. */
+export const WHY = {
+  gc: 'expired',
+  deleted: 'just deleted',
+  team: 'deleted by the team',
+};
 
 export const keyOf = (item) =>
   `${item.type} ${item.id} ${item.variant || ''} ${item.type === 'fact' ? item.repos[0] : ''}`;
@@ -38,10 +48,11 @@ export async function find(id, query, listed, signal) {
 export async function read(item, signal) {
   const lines = get('told', {line: item.id, limit: 20}, signal);
   if (item.type === 'fact') return {item, full: item, lines: await lines};
-  if (item.type === 'note') {
-    const [{memory, links}, told] = await Promise.all([get(`memories/${item.id.slice(1)}`, {}, signal), lines]);
+  if (item.type !== 'hint') {
+    const [{memory, links}, told] = await Promise.all([readNote(item, signal), lines]);
     const shown = {
       ...item,
+      type: memory.archived_at ? 'archived' : 'note',
       title: memory.title,
       kind: memory.kind,
       tags: memory.tags || [],
@@ -55,34 +66,67 @@ export async function read(item, signal) {
     .map((word) => `"${word}"`)
     .join(' AND ');
   const calls = {query: `(nudge_set_hint OR "nudge set") AND ${words}`, limit: 5};
-  const [exported, told, recorded] = await Promise.all([
-    get('hints/export', {component: item.component, reveal: false}, signal),
+  const [{full, variants}, told, recorded] = await Promise.all([
+    readVariants(item, signal),
     lines,
     get('browse', calls, signal).catch(() => ({items: []})),
   ]);
-  const hints = exported.payload.components[item.component]?.hints || {};
-  const variants = [hints[item.key]].flat(2).filter(Boolean);
-  const full = variants.find((one) => isSame(one.meta?.scope || {}, item.scope));
   return {item, full: full || null, others: variants.filter((one) => one !== full), lines: told, calls: recorded.items};
 }
 
-const isSame = (one, other) => JSON.stringify(sorted(one)) === JSON.stringify(sorted(other));
-
-function sorted(content) {
-  if (Array.isArray(content)) return content.map(sorted);
-  if (content === null || typeof content !== 'object') return content;
-  return Object.fromEntries(
-    Object.keys(content)
-      .sort()
-      .map((name) => [name, sorted(content[name])]),
-  );
+/** A note, wherever it is: a line that was told may name one that is in the archive by now. */
+async function readNote(item, signal) {
+  const address = `memories/${item.id.slice(1)}`;
+  const inArchive = () => get(address, {archived: true}, signal);
+  if (item.type === 'archived') return inArchive();
+  return get(address, {}, signal).catch((error) => {
+    if (error.status === 404) return inArchive();
+    throw error;
+  });
 }
 
 // Showing
 
+const LONG = 400; // characters of an earlier value
 const SESSION = (id) => html`<a href="#/history/session/${part(id)}">${clean(id)}</a>`;
 
-function hintBody({item, full: hint, others, calls}) {
+/** What was said at some time: a long text opens. */
+function said(one) {
+  if (one.redacted) return html`<span class="quiet">a secret</span>`;
+  const text = html`<pre><bdi>${clean(value(one.value))}</bdi></pre>`;
+  const isLong = value(one.value).length > LONG;
+  return isLong
+    ? html`<details>
+        <summary class="code clip"><bdi>${line(value(one.value))}</bdi></summary>
+        ${text}
+      </details>`
+    : text;
+}
+
+/** What the hint said before; `again` sets it once more. */
+function earlier(hint, again) {
+  const row = (one) =>
+    html`<li class="told-line">
+      <div>
+        ${said(one)} ${one.reason ? html`<p class="reason"><bdi>${clean(one.reason)}</bdi></p>` : nothing}
+        <small>
+          version
+          ${number(one.version)}${one.by ? html`, by <bdi>${clean(one.by)}</bdi>` : nothing}${
+            one.session ? html`, in ${SESSION(one.session)}` : nothing
+          },
+          ${dated(one.set_at)}
+        </small>
+      </div>
+      ${one.redacted || hint.redacted ? nothing : html`<button @click=${() => again(one)}>Set again</button>`}
+    </li>`;
+  if (!hint.earlier?.length) return nothing;
+  return html`<h3>Earlier versions</h3>
+    <ul class="lines earlier">
+      ${hint.earlier.map(row)}
+    </ul>`;
+}
+
+function hintBody({item, full: hint, others, calls}, again) {
   const meta = hint.meta || {};
   const shown = hint.redacted ? '(a secret; read it with: nudge get --value-only)' : value(hint.value);
   return html`<pre class="value"><bdi>${clean(shown)}</bdi></pre>
@@ -96,6 +140,7 @@ function hintBody({item, full: hint, others, calls}) {
     }
     ${table([
       ['set by', clean(meta.added_by || meta.source || '–')],
+      ['in session', hint.session ? SESSION(hint.session) : ''],
       ['first set', dated(hint.created_at)],
       ['last set', hint.version > 1 ? dated(hint.updated_at) : ''],
       ['version', number(hint.version)],
@@ -104,6 +149,7 @@ function hintBody({item, full: hint, others, calls}) {
       ['kept', clean(meta.ttl && meta.ttl !== 'session' ? `for ${meta.ttl}` : 'until it is not used for 30 days')],
       ['scope', html`<code>${clean(JSON.stringify(meta.scope || {}))}</code>`],
     ])}
+    ${earlier(hint, again)}
     ${
       others.length
         ? html`<h3>Other variants</h3>
@@ -124,7 +170,7 @@ function hintBody({item, full: hint, others, calls}) {
 
 const variant = (item, one) =>
   html`<li>
-    <a href="#/known/${part(item.id)}?${new URLSearchParams({variant: JSON.stringify(one.meta?.scope || {})})}">
+    <a href="#/known/${part(item.id)}?${new URLSearchParams({variant: one.variant})}">
       <code><bdi>${line(value(one.value))}</bdi></code></a
     >
     <small><bdi>${clean(JSON.stringify(one.meta?.scope || {}))}</bdi></small>
@@ -147,6 +193,12 @@ function noteBody({full: memory, links}) {
       ['branch', clean(origin.branch || '')],
       ['stored', dated(memory.created_at)],
       ['changed', memory.updated_at === memory.created_at ? '' : dated(memory.updated_at)],
+      [
+        'in the archive',
+        memory.archived_at
+          ? html`${dated(memory.archived_at)}, ${WHY[memory.archive_reason] || clean(memory.archive_reason)}`
+          : '',
+      ],
       ['tier', `${memory.tier}${memory.expires_at ? `, until ${exact(memory.expires_at)}` : ''}`],
       ['priority', number(memory.priority)],
       ['recalled', count(memory.access_count || 0, 'time')],
@@ -199,14 +251,15 @@ function tellings({total, lines}) {
     <div class="actions"><button class="danger" @click=${() => ban(lines[0])}>Never tell this again</button></div>`;
 }
 
-const BODIES = {hint: hintBody, note: noteBody, fact: factBody};
+const BODIES = {hint: hintBody, note: noteBody, archived: noteBody, fact: factBody};
 
-/** The panel of an item; `actions` are its buttons. */
-export function detail(open, actions, close) {
+/** The panel of an item; `actions` are its buttons, `again` sets what a hint said before. */
+export function detail(open, actions, close, again) {
   const {item, full} = open;
-  const title = html`<h2 class=${item.type === 'note' ? '' : 'code'}><bdi>${clean(item.title)}</bdi></h2>`;
+  const title = html`<h2 class=${isNote(item) ? '' : 'code'}><bdi>${clean(item.title)}</bdi></h2>`;
   const body = html`<div class="meta">
-      ${badge(item.kind, KINDS[item.type])} ${item.tags.map((tag) => badge(tag))}
+      ${badge(item.kind, KINDS[item.type])} ${item.type === 'archived' ? badge('archived', 'warn') : nothing}
+      ${item.tags.map((tag) => badge(tag))}
       <span><bdi>${clean(item.repos.join(', '))}</bdi></span>
     </div>
     ${
@@ -215,7 +268,7 @@ export function detail(open, actions, close) {
         : full === null
           ? html`<p class="quiet">It is gone: it was deleted, or has expired.</p>`
           : html`<div class="actions">${actions}</div>
-              ${BODIES[item.type](open)} ${tellings(open.lines)}`
+              ${BODIES[item.type](open, again)} ${tellings(open.lines)}`
     }`;
   return panel('Detail', title, close, body);
 }

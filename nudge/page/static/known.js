@@ -4,7 +4,7 @@ import {html, nothing} from './vendor/lit-html.js';
 import {get} from './api.js';
 import * as changes from './changes.js';
 import {Edit, focusForm, form} from './edit.js';
-import {addressOf, detail, find, keyOf, read} from './item.js';
+import {WHY, addressOf, detail, find, isNote, keyOf, read} from './item.js';
 import {List, Newest} from './list.js';
 import * as place from './place.js';
 import * as review from './proposals.js';
@@ -17,6 +17,7 @@ const AGES = [
   ['30 days', 30],
   ['90 days', 90],
 ];
+const ARCHIVED = 'archived';
 const SHOWS = new Set(['hints', 'notes', 'told']); // changes that this view shows
 
 const state = {
@@ -93,7 +94,7 @@ function changedSearch() {
 // Rows
 
 function row(item, index) {
-  const words = item.type === 'note' ? '' : 'code';
+  const words = isNote(item) ? '' : 'code';
   const text = item.type === 'fact' ? `→ ${item.text}` : item.text;
   const isOpen = state.open && keyOf(state.open.item) === keyOf(item);
   return html`<input
@@ -124,6 +125,7 @@ const applies = (item) =>
   item.applies === undefined ? nothing : item.applies ? badge('applies', 'good') : badge('not there', 'warn');
 
 function outcome(item) {
+  if (item.type === ARCHIVED) return clean(WHY[item.reason] || item.reason);
   if (item.type === 'fact') return html`<span title="sessions">${item.sessions}×</span>`;
   return html`${item.worked ? html`<span class="good" title="worked">+${item.worked}</span>` : nothing}
   ${item.failed ? html`<span class="bad" title="failed">−${item.failed}</span>` : nothing}`;
@@ -278,12 +280,19 @@ function actions({item, full}) {
       remove,
     ];
   }
+  if (item.type === 'archived') return [act('Restore', () => keep('Restored', item, changes.restore))];
   if (!state.asks) return [act('Forget', () => ask(true), 'danger')];
   return [
     html`<span>This cannot be undone; the next failure may teach it again.</span>`,
     act('Forget it', () => take('Forgot', [item], forGood(changes.forget)), 'danger'),
     act('Keep it', () => ask(false)),
   ];
+}
+
+/** Set what the open hint said before. */
+function again(version) {
+  const {item, full} = state.open;
+  return keep('Set again', item, () => changes.setAgain(item, full, version));
 }
 
 function ask(asks) {
@@ -305,7 +314,8 @@ function bulk() {
   if (!items.length) return nothing;
   const notes = items.filter((item) => item.type === 'note');
   const unpinned = notes.filter((item) => !item.pinned);
-  const others = items.filter((item) => item.type !== 'fact');
+  const others = items.filter((item) => item.type === 'hint' || item.type === 'note');
+  const archived = items.filter((item) => item.type === 'archived');
   const archive = () => take('Archived', notes, changes.archive);
   const remove = () => take('Deleted', others, changes.removeItem);
   const act = (label, work, kind = '') => html`<button class=${kind} @click=${work}>${label}</button>`;
@@ -313,6 +323,7 @@ function bulk() {
     <strong>${items.length} chosen</strong>
     ${notes.length ? act(`Archive ${count(notes.length, 'note')}`, archive) : nothing}
     ${unpinned.length ? act(`Pin ${unpinned.length}`, () => change('Pinned', unpinned, changes.pin)) : nothing}
+    ${archived.length ? act(`Restore ${archived.length}`, () => take('Restored', archived, changes.restore)) : nothing}
     ${others.length ? act(`Delete ${others.length}`, remove, 'danger') : nothing}
     ${act('Clear', () => (state.checked.clear(), update()), 'quiet')}
   </div>`;
@@ -335,11 +346,14 @@ function tools() {
   </div>`;
 }
 
+const counted = (type) => (state.counts.type || []).find(([one]) => one === type)?.[1] || 0;
+
 function facets() {
   const {counts, filters} = state;
   const one = (name) => facet(name, name, filters[name], counts[name], choose(name));
+  const types = [...(counts.type || []).filter(([type]) => type !== ARCHIVED), [ARCHIVED, counted(ARCHIVED)]];
   return html`<div class="facets">
-    ${['type', 'repo', 'kind', 'tag', 'by'].map(one)}
+    ${facet('type', 'type', filters.type, types, choose('type'))} ${['repo', 'kind', 'tag', 'by'].map(one)}
     <label class="facet">
       <span>changed in</span>
       <select name="age" @change=${(event) => choose('age')(Number(event.target.value))}>
@@ -368,6 +382,7 @@ export const known = {
 
   enter(parts, query, isNew) {
     if (query.has('q')) state.query = query.get('q');
+    if (query.has('type')) state.filters.type = query.get('type');
     const name = parts.join('/');
     const address = name ? [name, query] : null;
     const isOther = String(address) !== String(state.address);
@@ -394,7 +409,7 @@ export const known = {
     if (key === 'j' || key === 'k') list.move(key === 'j' ? 1 : -1, state.items || []);
     else if (key === 'Enter' && item) this.host.go(addressOf(item).slice(1));
     else if (key === 'x' && item) check(item);
-    else if (key === 'e' && state.open?.full && state.open.item.type !== 'fact')
+    else if (key === 'e' && state.open?.full && ['hint', 'note'].includes(state.open.item.type))
       edit(state.open.item.type, state.open.item, state.open.full);
     else if (key === 'n') edit('hint', null, null);
     else if (key === 'Escape') close();
@@ -406,7 +421,7 @@ export const known = {
     const side = state.edit
       ? form(state.edit, save, close)
       : state.open
-        ? detail(state.open, state.open.full ? actions(state.open) : nothing, '#/known')
+        ? detail(state.open, state.open.full ? actions(state.open) : nothing, '#/known', again)
         : null;
     return html`<div class="known ${side ? 'split' : ''}">
       <section class="main" aria-label="Known" aria-busy=${state.isBusy}>

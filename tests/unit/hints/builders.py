@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from nudge.hints.model import Change, Decision
 from nudge.hints.store import HintStore
-from nudge.hints.transfer import export_components
+from nudge.hints.transfer import Form, export_components
 
 NOW = 1_800_000_000.0
 DAY = 86_400.0
@@ -46,10 +46,10 @@ def put(
 
 
 def exported(
-    store: HintStore, now: float = NOW, *, component: str | None = None, reveal: bool = False
+    store: HintStore, now: float = NOW, *, component: str | None = None, reveal: bool = False, versions: bool = False
 ) -> dict[str, Any]:
-    hints = store.live_hints(now, component)
-    return {**store.export_header(hints), "components": export_components(hints, reveal)}
+    hints, form = store.live_hints(now, component), Form(reveal, versions)
+    return {**store.export_header(hints, form), "components": export_components(hints, form)}
 
 
 def payload_with(hints: dict[str, Any], component: str = "api") -> dict[str, Any]:

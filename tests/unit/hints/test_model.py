@@ -7,7 +7,8 @@ import pytest
 
 from nudge.core.clock import iso
 from nudge.core.errors import Invalid, ScopeInvalid
-from nudge.hints.model import Change, Hint, hint_from_json, next_version, parse_meta, parse_timestamp, parse_ttl
+from nudge.hints.fields import parse_timestamp
+from nudge.hints.model import Change, Hint, hint_from_json, next_version, parse_meta, parse_ttl
 from tests.unit.hints.builders import DAY, NOW
 
 META = {"reason": "why", "tags": ["a"], "ttl": "P1D", "scope": {"branch": ["dev"]}}

@@ -8,7 +8,7 @@ import pytest
 from nudge.core import limits
 from nudge.core.clock import iso
 from nudge.core.errors import Invalid, QuotaExceeded, ScopeInvalid
-from nudge.hints.transfer import export_pieces
+from nudge.hints.transfer import Form, export_pieces
 from tests.unit.hints.builders import (
     AWS_KEY,
     DAY,
@@ -75,7 +75,7 @@ def test_the_pieces_of_an_export_are_the_export(reveal: bool) -> None:
             meta = {"scope": scope, "sensitivity": "secret" if index % 7 == 0 else "normal"}
             put(store, f"c{index // 100}", f"k{index // 2}", "x" * (index + 1), meta)
         hints = store.live_hints(NOW)
-        text = "".join(export_pieces(store.export_header(hints), hints, reveal))
+        text = "".join(export_pieces(store.export_header(hints), hints, Form(reveal)))
         assert json.loads(text) == exported(store, reveal=reveal)
 
 
@@ -325,7 +325,7 @@ def test_bad_glob_in_a_payload() -> None:
     assert refused.value.field == "payload.components.api.hints.x.meta.scope.cwd_glob[0]"
 
 
-@pytest.mark.parametrize("version", ["2.0", "1.2", "1.99"])
+@pytest.mark.parametrize("version", ["2.0", "1.3", "1.99"])
 def test_future_schema_is_refused(version: str) -> None:
     """A payload of a newer version is not guessed at."""
     with pytest.raises(Invalid, match="newer Nudge"):

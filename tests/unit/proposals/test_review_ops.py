@@ -164,7 +164,8 @@ def test_undo_keeps_a_link_that_was_there_before(service: Service, server: Model
 
 
 def test_a_proposal_goes_with_its_note(service: Service, server: ModelServer) -> None:
-    """Deleted, forgotten or rewritten: an open proposal about it makes no sense any more."""
+    """Deleted or rewritten: an open proposal about it makes no sense any more. In the archive it waits for the note,
+    and goes when the archive is emptied."""
     says(server, tags=["sqlite"])
     losses: dict[str, Callable[[int], dict[str, Any]]] = {
         "delete": lambda note: {"id": note},
@@ -177,6 +178,9 @@ def test_a_proposal_goes_with_its_note(service: Service, server: ModelServer) ->
         service(lose, **params(note))
         with pytest.raises(NotFound):
             service("proposal_accept", id=proposal)
+    assert service.stored() == 2  # the one of the note that was forgotten
+    assert service("proposals", state="all")["proposals"] == []
+    service("archive_purge")
     assert service.stored() == 0
 
 
