@@ -83,5 +83,6 @@ def test_the_document_has_examples_for_notes() -> None:
     assert {parameter["name"]: parameter.get("example") for parameter in described["memory_get"]["parameters"]} == {
         "id": 1,
         "namespace": None,
+        "archived": None,
         "context": None,
     }
