@@ -8,10 +8,8 @@ import io
 import json
 import os
 import re
-import secrets
-import threading
 import time
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from datetime import datetime
@@ -26,14 +24,12 @@ from nudge.core.app import App
 from nudge.core.call import Call
 from nudge.core.errors import NudgeError
 from nudge.hints.lifetime import open_in_memory
-from nudge.interfaces.http import HttpServer
-from nudge.interfaces.mcp_server import McpServer
 from nudge.interfaces.operations import OPERATIONS
-from nudge.interfaces.public_port import listen
 from nudge.process import endpoint
 from nudge.settings.config import Settings
 from nudge.storage.database import Database
-from tests.harness import TIMEOUT, Machine, Stdio, free_port
+from tests.harness import TIMEOUT, Machine, Stdio
+from tests.security import served as in_this_process
 
 T = TypeVar("T")
 Params = Mapping[str, Any]
@@ -381,29 +377,9 @@ class Served:
 @contextmanager
 def served(database: Database | None = None) -> Iterator[Served]:
     """A real HTTP server in a thread of this process, so that a test can reach what is behind it."""
-    app, token, loop = InProcess(database).app, secrets.token_hex(), asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever)
-    thread.start()
-    server = HttpServer(app, McpServer(app), lambda: token)
-    try:
-        yield Served(app, _wait(loop, _open(server)), token)
-    finally:
-        _wait(loop, server.close())
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
-
-
-def _wait(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T]) -> T:
-    return asyncio.run_coroutine_threadsafe(work, loop).result(TIMEOUT)
-
-
-async def _open(server: HttpServer) -> int:
-    port = free_port()
-    listening = listen([port])
-    assert listening is not None
-    server.open(listening)
-    return port
+    with in_this_process.served(**ENVIRON) as server:
+        server.app.database = database
+        yield Served(server.app, server.port, in_this_process.TOKEN)
 
 
 @contextmanager

@@ -45,10 +45,10 @@ _T = TypeVar("_T")
 class Served:
     """One application behind HTTP on TCP and on a Unix socket, on an event loop in a thread of its own."""
 
-    def __init__(self, *, auth: bool = True) -> None:
+    def __init__(self, *, auth: bool = True, **environ: str) -> None:
         self.directory = tempfile.mkdtemp(prefix="nt-", dir="/tmp")
         self.socket = os.path.join(self.directory, "s.sock")
-        self._auth = auth
+        self._auth, self._environ = auth, environ
         self._lines: list[Line | WireLine] = []
         self.loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self.loop.run_forever, daemon=True)
@@ -56,7 +56,8 @@ class Served:
         self.run(self._start())
 
     async def _start(self) -> None:
-        self.app = App(open_lifetime(self.directory, Sources(self.directory)), OPERATIONS)
+        sources = Sources(self.directory, environ={**os.environ, **self._environ})
+        self.app = App(open_lifetime(self.directory, sources), OPERATIONS)
         self.app.describe = lambda: {
             "role": "PRIMARY",
             "pid": os.getpid(),
