@@ -55,7 +55,7 @@ def served() -> Iterator[Machine]:
 
 
 @pytest.fixture
-def connect(served: Machine) -> Iterator[Wire]:
+def wire(served: Machine) -> Iterator[Wire]:
     opened = Wire(str(served.ready().socket))
     yield opened
     opened.close()
