@@ -123,7 +123,7 @@ def _load_to_json() -> Callable[[Any], bytes]:
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs if len(pairs) <= _SLICE else pairs[:_SLICE])
-    for start in range(_SLICE, len(pairs), _SLICE):  # 90,000 in one step would hold the interpreter for 20 ms
+    for start in range(_SLICE, len(pairs), _SLICE):  # 90,000 in one step hold the interpreter for 11 ms, so for 6
         members.update(pairs[start : start + _SLICE])
     if len(members) != len(pairs):
         refuse("an object has the same key twice")

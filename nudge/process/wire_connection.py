@@ -14,7 +14,6 @@ import struct
 import sys
 from collections.abc import Coroutine
 from dataclasses import dataclass
-from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from nudge.core import limits
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_SLICE = 0.005  # seconds of calls on one connection before the others get their turn
 _UNPROVEN_LINE_BYTES = limits.KIB
 
 Answer = dict[str, Any]
@@ -65,7 +63,6 @@ class ServerConnection(asyncio.Protocol):
         self._full = False  # more is unsent than MAX_UNSENT_BYTES
         self._reading = True
         self._ended = False  # no more lines will come
-        self._resuming = False
         self._silence_timer: asyncio.TimerHandle | None = None  # ends a connection that says nothing
         self.member: Member | None = None
         self.gone: asyncio.Future[None] = self._loop.create_future()
@@ -158,23 +155,9 @@ class ServerConnection(asyncio.Protocol):
 
     def _process(self) -> None:
         """Start calls while there are lines and room for their answers; stop reading when there is no room."""
-        began = perf_counter()
         while not self._is_blocked() and (line := self._next_line()) is not None:
             self._read(line)
-            if perf_counter() - began > _SLICE:
-                self._process_later()
-                break
         self._regulate_reading()
-
-    def _process_later(self) -> None:
-        if not self._resuming:
-            self._resuming = True
-            self._loop.call_soon(self._resume)
-
-    def _resume(self) -> None:
-        self._resuming = False
-        self._process()
-        self._close_if_finished()
 
     def _is_blocked(self) -> bool:
         return (
@@ -185,7 +168,7 @@ class ServerConnection(asyncio.Protocol):
         )
 
     def _regulate_reading(self) -> None:
-        wanted = not self._is_blocked() and not self._resuming
+        wanted = not self._is_blocked()
         if wanted == self._reading or self._ended or self._transport.is_closing():
             return
         self._reading = wanted
@@ -340,7 +323,7 @@ class ServerConnection(asyncio.Protocol):
 
     def _is_finished(self) -> bool:
         """Whether the client sends no more and all its calls are answered."""
-        return self._ended and not (self._running or self._decoding or self._resuming or self._full)
+        return self._ended and not (self._running or self._decoding or self._full)
 
     def _close_if_finished(self) -> None:
         if self._is_finished():
