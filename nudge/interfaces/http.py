@@ -34,7 +34,7 @@ from nudge.interfaces.http_connections import Handler, HttpConnection, Listener,
 from nudge.interfaces.mcp import read_session
 from nudge.interfaces.mcp_server import McpCaller, McpServer
 from nudge.interfaces.page import SIGN_IN, STREAM, Page, has_file
-from nudge.notes import upkeep_ops as memory_upkeep
+from nudge.notes import statistics_ops
 from nudge.process.wire import IN_A_FILE
 
 if TYPE_CHECKING:
@@ -280,7 +280,7 @@ class HttpServer:
         return await self._page.stream(request, _call_of(request.headers))
 
     async def _database_health(self, _request: web.BaseRequest) -> web.StreamResponse:
-        is_healthy = await memory_upkeep.is_healthy(self._app)
+        is_healthy = await statistics_ops.is_healthy(self._app)
         return _json({"status": "ok" if is_healthy else "error", "service": "nudge"}, 200 if is_healthy else 503)
 
 

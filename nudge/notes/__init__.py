@@ -6,7 +6,7 @@
   titles that contradict each other.
 * `transfer` exchanges notes with another store, `foreign_notes` reads another database, `chat_exports` converts exports
   of chat programs, and `chat_import` writes them to a file for the import.
-* `models` are the parameters and results of the operations: `ops` (storing, finding, changing), `upkeep_ops`,
-  `transfer_ops`, `explain_ops`, `assemble_ops`. `visible_ops` says what of the notes a caller sees, `deferred_ops` does
-  what follows an answer. `cli` has the verbs.
+* `models` are the parameters and results of the operations: `ops` (storing, finding, changing), `archive_ops`,
+  `statistics_ops`, `transfer_ops`, `explain_ops`, `assemble_ops`. `visible_ops` says what of the notes a caller sees,
+  `deferred_ops` does what follows an answer. `cli` has the verbs.
 """

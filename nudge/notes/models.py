@@ -159,6 +159,10 @@ class DeleteMemory(OneMemory):
     undoable: Annotated[bool, Field(description="for a minute, it can be restored from the archive")] = False
 
 
+class NoMemoryParams(InContext):
+    pass
+
+
 class GetMemory(OneMemory):
     namespace: str | None = None  # of the note: a caller outside of a private project must name it
     archived: Annotated[bool, Field(description="one that is in the archive", json_schema_extra={UNLISTED: True})] = (

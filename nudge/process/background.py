@@ -19,8 +19,9 @@ from nudge.history.observations import RETENTION_DAYS
 from nudge.history.purge import sweep_observations
 from nudge.history.sessions import close_silent_sessions
 from nudge.learning import store as fact_store
-from nudge.notes import upkeep_ops as memory_upkeep
+from nudge.notes import archive_ops
 from nudge.notes.deferred_ops import merge_note_index
+from nudge.notes.models import NoMemoryParams
 from nudge.proposals.background_ops import Proposer
 from nudge.settings import config
 from nudge.settings.config import Settings
@@ -73,7 +74,7 @@ def _open_database(path: str) -> Database:
     return database
 
 
-class Upkeep:
+class BackgroundWork:
     """Opens the history with the role and closes it before the role goes."""
 
     def __init__(self, app: App, directory: str, settings: Settings) -> None:
@@ -106,7 +107,7 @@ class Upkeep:
                 if boot_seconds() >= next_sweep and self._database.reason is None:
                     next_sweep = boot_seconds() + _SWEEP_INTERVAL
                     await self._retention.sweep(self._app.now())
-                    await memory_upkeep.gc(self._app, memory_upkeep.NoMemoryParams(), Call())
+                    await archive_ops.gc(self._app, NoMemoryParams(), Call())
                     await self._database.write(lambda connection: fact_store.delete_old(connection, self._app.now()))
                 problem = None
             except HandingOver:

@@ -28,7 +28,7 @@ from nudge.interfaces.public_port import PublicPort, listen
 from nudge.interfaces.stdio import EarlyReader
 from nudge.interfaces.wire import IpcHandler
 from nudge.process import endpoint, spawn
-from nudge.process.background import Upkeep
+from nudge.process.background import BackgroundWork
 from nudge.process.diagnostics import SelfReport, configure_log
 from nudge.process.endpoint import Endpoint, is_newer
 from nudge.process.gc_tuning import freeze_gc
@@ -84,7 +84,7 @@ class Primary:
         self._leave_reason: str | None = None
         self._last_call = boot_seconds()
         self._app: App
-        self._upkeep: Upkeep | None
+        self._background: BackgroundWork | None
         self._token = endpoint.TokenFile(directory)
         self._wire: WireServer
         self._public: PublicPort | None = None
@@ -108,7 +108,9 @@ class Primary:
         self._app.request_stop = self._stop
         if self._lock is not None:
             self._membership.acquire(shared=True, wait=True)
-        self._upkeep = Upkeep(self._app, self._directory, self._settings) if self._lock is not None else None
+        self._background = (
+            BackgroundWork(self._app, self._directory, self._settings) if self._lock is not None else None
+        )
         mcp = McpServer(self._app)
         self._wire = WireServer(
             IpcHandler(self._app, mcp, self._yield_role),
@@ -126,8 +128,8 @@ class Primary:
             tasks.append(asyncio.create_task(asyncio.to_thread(_load_in_advance)))
         freeze_gc()
         tasks.append(asyncio.create_task(self._watch()))
-        if self._upkeep is not None:
-            tasks.append(asyncio.create_task(self._upkeep.run()))
+        if self._background is not None:
+            tasks.append(asyncio.create_task(self._background.run()))
         await self._leaving.wait()
         for task in tasks:
             task.cancel()
@@ -150,7 +152,7 @@ class Primary:
             self._settings,
             owner=self._owner,
             client=self._client_name,
-            history=lambda: self._upkeep.report() if self._upkeep else {},
+            history=lambda: self._background.report() if self._background else {},
         )
 
     # Taking the role
@@ -411,8 +413,8 @@ class Primary:
 
     def _release(self, *, handing_over: bool) -> None:
         lifetime = self._app.lifetime
-        if self._upkeep is not None:
-            self._upkeep.close()
+        if self._background is not None:
+            self._background.close()
         if self._lock is None:
             return
         if self._leave_reason != "another PRIMARY":

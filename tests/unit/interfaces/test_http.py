@@ -16,7 +16,7 @@ from nudge.core import limits
 from nudge.core.call import Call
 from nudge.interfaces.http import HttpServer
 from nudge.interfaces.http_connections import Listener
-from nudge.notes import upkeep_ops as memory_upkeep
+from nudge.notes import statistics_ops
 
 TOKEN = "t" * 64
 HEALTH = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -191,7 +191,7 @@ def test_a_failure_on_a_path_of_rest_is_an_answer(monkeypatch: pytest.MonkeyPatc
     async def broken(_app: Any) -> bool:
         raise RuntimeError("SELECT 1")
 
-    monkeypatch.setattr(memory_upkeep, "is_healthy", broken)
+    monkeypatch.setattr(statistics_ops, "is_healthy", broken)
 
     async def session(one: Opened) -> Any:
         client = await one.connect()

@@ -15,8 +15,8 @@ from nudge.core.errors import StorageFailed
 from nudge.hints.lifetime import open_in_memory
 from nudge.history import store
 from nudge.history.observations import RETENTION_DAYS
-from nudge.process import background as upkeep
-from nudge.process.background import Retention, Upkeep
+from nudge.process import background
+from nudge.process.background import BackgroundWork, Retention
 from nudge.settings.config import Settings
 from nudge.storage import spool
 from nudge.storage.database import Database
@@ -65,11 +65,11 @@ def test_a_sweep_goes_on_until_nothing_is_due(database: Database, monkeypatch: p
 def test_the_first_sweep_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first_sweep: float, left: int) -> None:
     """A new PRIMARY takes in the spool at once, and deletes nothing in its first minutes."""
     monkeypatch.setattr("nudge.core.limits.FIRST_SWEEP", first_sweep)
-    monkeypatch.setattr(upkeep, "_POLL", 0.001)
+    monkeypatch.setattr(background, "_POLL", 0.001)
 
     async def main() -> int:
         app = App(open_in_memory(Settings({})), {})
-        keeper = Upkeep(app, str(tmp_path), Settings({"db": str(tmp_path / "nudge.db")}))
+        keeper = BackgroundWork(app, str(tmp_path), Settings({"db": str(tmp_path / "nudge.db")}))
         assert app.database is not None
         task = asyncio.create_task(keeper.run())
         for timestamp in (100, int(app.now())):
@@ -96,7 +96,7 @@ def test_a_read_of_the_history_waits_for_the_spool(
 
     async def main() -> int:
         app = App(open_in_memory(Settings({})), {})
-        keeper = Upkeep(app, str(tmp_path), Settings({"db": str(tmp_path / "nudge.db")}))
+        keeper = BackgroundWork(app, str(tmp_path), Settings({"db": str(tmp_path / "nudge.db")}))
         assert app.database is not None
         if not is_writable:
 

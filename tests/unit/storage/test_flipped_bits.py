@@ -17,7 +17,7 @@ from nudge.doctor import data
 from nudge.doctor.model import FAIL, Finding
 from nudge.hints.lifetime import open_in_memory
 from nudge.interfaces.operations import OPERATIONS
-from nudge.process.background import Upkeep
+from nudge.process.background import BackgroundWork
 from nudge.settings.config import Settings
 from nudge.storage.database import Database
 from tests.unit.doctor.conftest import Make, make, run
@@ -66,7 +66,7 @@ async def _serve(directory: Path, path: Path) -> list[str]:
     """Start what a server starts, set and get a hint, and call what needs the database; return the errors of the
     latter."""
     app = App(open_in_memory(Settings({})), OPERATIONS)
-    keeper = Upkeep(app, str(directory), Settings({"db": str(path)}))
+    keeper = BackgroundWork(app, str(directory), Settings({"db": str(path)}))
     app.spool_recorded.set()
     failed = []
     try:

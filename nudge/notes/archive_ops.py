@@ -1,4 +1,4 @@
-"""The operations that maintain notes: forgetting, consolidating, the archive, expiry, and statistics."""
+"""The operations of the archive: forgetting, consolidating and expiry, which move notes there, and what is in it."""
 
 from __future__ import annotations
 
@@ -11,16 +11,15 @@ from pydantic import Field
 from nudge.core import limits
 from nudge.core.app import App
 from nudge.core.call import Call, InContext, Result
-from nudge.core.errors import Invalid, NudgeError
+from nudge.core.errors import Invalid
 from nudge.core.operation import operation
 from nudge.core.visibility import Visibility, visible_to
 from nudge.meaning.fusion import ALIKE
 from nudge.notes import archive
-from nudge.notes import namespaces as note_namespaces
 from nudge.notes import store as notes
 from nudge.notes.draft_ops import checked
-from nudge.notes.fields import KINDS, RELATIONS, TIERS, parse_draft
-from nudge.notes.models import Filters, Format, Limit, NoteId, Offset, OneMemory, Tier, as_text
+from nudge.notes.fields import parse_draft
+from nudge.notes.models import Filters, Format, Limit, NoMemoryParams, NoteId, Offset, OneMemory, Tier, as_text
 from nudge.notes.namespaces import find_hidden, find_named
 from nudge.notes.note import Note
 from nudge.notes.ops import fitting, lifetimes_of
@@ -29,7 +28,6 @@ from nudge.notes.visible_ops import note_filter, refuse_hidden, shown_note
 from nudge.storage.database import forget_answers
 
 _DAY = 86_400.0
-_PROBE = "SELECT 1 FROM notes_fts JOIN notes ON notes.id = notes_fts.rowid WHERE notes_fts MATCH 'nudge' LIMIT 1"
 
 
 class Forget(Filters, InContext):
@@ -62,10 +60,6 @@ class ListArchive(Filters, InContext):
 
 class PurgeArchive(InContext):
     older_than_days: Annotated[int | None, Field(ge=0, le=limits.MAX_RETENTION_DAYS)] = None
-
-
-class NoMemoryParams(InContext):
-    pass
 
 
 class ForgetResult(Result):
@@ -116,32 +110,6 @@ class ArchiveStatsResult(Result):
 
 class GcResult(Result):
     expired_deleted: int
-
-
-class MemoryStatsResult(Result):
-    total: int
-    by_tier: list[dict[str, Any]]
-    by_namespace: list[dict[str, Any]]
-    expiring_soon: int
-    links_count: int
-    archived: int
-    db_size_bytes: int
-
-
-class NamespacesResult(Result):
-    namespaces: list[dict[str, Any]]
-
-
-class CapabilitiesResult(Result):
-    """`semantic`: which model finds notes by their meaning, how many are embedded, and the `reason` if none does."""
-
-    tier: str
-    features: dict[str, bool]
-    semantic: dict[str, Any]
-    tiers: dict[str, Any]
-    kinds: list[str]
-    relations: list[str]
-    formats: list[str]
 
 
 # Forgetting and consolidating
@@ -383,82 +351,3 @@ async def purge_deleted(app: App) -> None:
     before = app.now() - limits.UNDO_KEPT
     if await app.read(lambda connection: archive.has_deleted(connection, before)):
         await app.write(Call(), lambda connection: archive.purge_deleted(connection, before))
-
-
-# Statistics
-
-
-@operation(
-    "nudge.memory_stats",
-    tool="memory_stats",
-    group="memories",
-    effect="read",
-    route="GET /api/v1/stats",
-    result=MemoryStatsResult,
-    listed=False,
-    summary="Notes: counts by tier and repo, and the size of the database.",
-)
-async def stats(app: App, _params: NoMemoryParams, call: Call) -> Any:
-    now, visible = app.now(), visible_to(app, call)
-    return await app.read(lambda connection: note_namespaces.stats(connection, now, find_hidden(connection, visible)))
-
-
-@operation(
-    "nudge.memory_namespaces",
-    tool="memory_namespaces",
-    group="memories",
-    effect="read",
-    route="GET /api/v1/namespaces",
-    result=NamespacesResult,
-    listed=False,
-    summary="Notes: the repos that have notes, with their counts.",
-)
-async def namespaces(app: App, _params: NoMemoryParams, call: Call) -> Any:
-    now, visible = app.now(), visible_to(app, call)
-
-    def read(connection: sqlite3.Connection) -> dict[str, Any]:
-        return {"namespaces": note_namespaces.counts(connection, now, find_hidden(connection, visible))}
-
-    return await app.read(read)
-
-
-@operation(
-    "nudge.memory_capabilities",
-    tool="memory_capabilities",
-    group="memories",
-    effect="read",
-    route="GET /api/v1/capabilities",
-    result=CapabilitiesResult,
-    listed=False,
-    summary="Notes: what this server supports: how notes are found, and whether a language model helps.",
-)
-async def capabilities(app: App, _params: NoMemoryParams, _call: Call) -> Any:
-    """What this server can do now, and `model`, why its language model cannot help if it cannot."""
-    lifetimes, model = lifetimes_of(app), app.model.report()
-    semantic = await app.meaning.report()
-    has_model = model is not None and model["state"] != "off"
-    return {
-        "tier": app.lifetime.settings.tier,
-        "features": {
-            "keyword_search": True,
-            "semantic_search": semantic["reason"] is None,
-            "query_expansion": has_model,
-            "auto_tagging": has_model,
-            "contradiction_analysis": has_model,
-        },
-        "semantic": semantic,
-        **({} if model is None else {"model": model}),
-        "tiers": dict(zip(TIERS, (lifetimes.short, lifetimes.mid, lifetimes.long), strict=True)),
-        "kinds": list(KINDS),
-        "relations": list(RELATIONS),
-        "formats": ["json", "toon", "toon_compact"],
-    }
-
-
-async def is_healthy(app: App) -> bool:
-    """Whether notes and their full-text index can be read, and written."""
-    try:
-        await app.read(lambda connection: connection.execute(_PROBE).fetchone())
-    except NudgeError:
-        return False
-    return app.require_database().reason is None
