@@ -21,7 +21,7 @@ from tests.contract.ways import Http, InProcess, Mcp, Outcome, Params, Rest, Way
 from tests.harness import Machine
 
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00")
-OF_THE_DOOR = ("origin", "source", "uid", "bytes", "db_size_bytes")
+OF_THE_INTERFACE = ("origin", "source", "uid", "bytes", "db_size_bytes")
 NOTES = [name for name, operation in OPERATIONS.items() if operation.group == "memories"]
 NEED_MORE = {"nudge.memory_sync", *MODEL_EXAMPLES}  # another database, a language model
 HEX = "9f86d081884c7d659a2feaa0c55ad015"
@@ -85,7 +85,7 @@ REFUSED: list[tuple[str, dict[str, Any], str, str | None]] = [
 def comparable(node: Any) -> Any:
     """Without the time of day, and without what tells the interfaces apart."""
     if isinstance(node, dict):
-        return {name: comparable(value) for name, value in node.items() if name not in OF_THE_DOOR}
+        return {name: comparable(value) for name, value in node.items() if name not in OF_THE_INTERFACE}
     if isinstance(node, list):
         return [comparable(item) for item in node]
     if isinstance(node, float):

@@ -31,8 +31,8 @@ class McpOverHttp:
     def call(self, operation: str, params: Params) -> Outcome:
         tool = {"name": OPERATIONS[operation].tool, "arguments": params}
         reply = self._http.post("/mcp", {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": tool}).json
-        told = reply["result"]["structuredContent"]
-        return {"result": told} if not reply["result"].get("isError") else {"error": told["error"]}
+        content = reply["result"]["structuredContent"]
+        return {"result": content} if not reply["result"].get("isError") else {"error": content["error"]}
 
 
 class CliIn:
@@ -154,8 +154,8 @@ def test_a_scope_without_a_repo_gets_the_callers(
     town: Town, way: str, given: dict[str, Any] | None, expected: dict[str, Any]
 ) -> None:
     """Whatever else it asks for; an empty one means everywhere, and `repo: []` any repo."""
-    told = town.at(way, HERE).call("nudge.set_hint", setting(f"{way}-scope", "v", given))
-    assert told["result"]["hint"]["meta"].get("scope", {}) == expected
+    answer = town.at(way, HERE).call("nudge.set_hint", setting(f"{way}-scope", "v", given))
+    assert answer["result"]["hint"]["meta"].get("scope", {}) == expected
 
 
 @pytest.mark.parametrize("scope", [None, {"os": ["linux"]}, {"branch": ["*"]}], ids=json.dumps)
@@ -188,8 +188,8 @@ def test_a_variant_without_a_repo_can_still_be_named(town: Town, way: str) -> No
 @pytest.mark.parametrize("way", SCRIPTS, indirect=True)
 def test_a_script_that_does_not_say_where_it_is_gets_nothing_added(town: Town, way: str) -> None:
     """Nobody knows its repo."""
-    told = town.without_place(way).call("nudge.set_hint", setting(f"{way}-plain", "v", {"os": ["linux"]}))
-    assert told["result"]["hint"]["meta"]["scope"] == {"os": ["linux"]}
+    answer = town.without_place(way).call("nudge.set_hint", setting(f"{way}-plain", "v", {"os": ["linux"]}))
+    assert answer["result"]["hint"]["meta"]["scope"] == {"os": ["linux"]}
 
 
 def test_the_note_says_how_to_widen_a_default(towns: Mapping[str, Town]) -> None:
@@ -197,8 +197,8 @@ def test_the_note_says_how_to_widen_a_default(towns: Mapping[str, Town]) -> None
     town = towns[""]
     for way in ("mcp-proxy", *SCRIPTS):
         for scope, widen in ((None, "pass meta.scope {} for everywhere"), ({"os": ["linux"]}, "pass repo: []")):
-            told = town.at(way, HERE).call("nudge.set_hint", setting(f"{way}-note", "v", scope))["result"]
-            assert REPO in told["note"] and widen in told["note"]
+            answer = town.at(way, HERE).call("nudge.set_hint", setting(f"{way}-note", "v", scope))["result"]
+            assert REPO in answer["note"] and widen in answer["note"]
 
 
 # The repo and branch of a directory
@@ -274,8 +274,8 @@ def test_notes_of_the_callers_repo_come_first(
     """In the same order for whoever stands in the same place, and also where the caller says so with this one call."""
     asked = {**params, **({"touch": False} if rows == "memories" else {})}
     place = {"where" if rows == "memories" else "context": {"cwd": town.folder(name)}}
-    for caller, told in ((name, {}), (OTHER if name == HERE else HERE, place)):
-        found = town.at(way, caller).call(operation, {**asked, **told})["result"][rows]
+    for caller, named_place in ((name, {}), (OTHER if name == HERE else HERE, place)):
+        found = town.at(way, caller).call(operation, {**asked, **named_place})["result"][rows]
         ids = [row["id"] for row in found if row["kind"] == "decision"]
         assert [int(str(one).removeprefix("m")) for one in ids][:1] == [notes[name]]
 

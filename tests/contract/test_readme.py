@@ -218,8 +218,8 @@ def test_lifetimes() -> None:
 
 def test_the_first_sweep_is_told() -> None:
     """In minutes, in the pages and in SECURITY.md."""
-    told = f"never in the first {limits.FIRST_SWEEP / 60:.0f} minutes of a server"
-    assert told in readme.TEXT and told in readme.SECURITY.text
+    sentence = f"never in the first {limits.FIRST_SWEEP / 60:.0f} minutes of a server"
+    assert sentence in readme.TEXT and sentence in readme.SECURITY.text
 
 
 def test_a_file_written_by_hand(machine: Machine) -> None:

@@ -538,21 +538,21 @@ def test_nobody_else_sees_or_trusts_them_through_the_server(repo: Repo) -> None:
     assert http.post("/api/v1/repo-files/decisions", asked).status == 400
     assert "make test" not in str(http.exchange("GET", "/api/v1/repo-files").json)
     http.close()
-    for door in ("cli", "hook", "mcp", "http"):
-        answer = on_the_socket(repo.machine, door, "nudge.decide_repo_file", asked)
+    for interface in ("cli", "hook", "mcp", "http"):
+        answer = on_the_socket(repo.machine, interface, "nudge.decide_repo_file", asked)
         assert answer["error"]["data"]["reason"] == "E_UNAUTHORIZED"
     assert "error" in on_the_socket(repo.machine, "page", "nudge.decide_repo_file", asked)
     assert not is_trusted(repo)
 
 
-def on_the_socket(machine: Machine, door: str, operation: str, params: dict[str, Any]) -> Any:
+def on_the_socket(machine: Machine, interface: str, operation: str, params: dict[str, Any]) -> Any:
     """One call in the lines of the private wire, as any program can write them."""
     path = machine.ready().socket
     assert path is not None
     with socket.socket(socket.AF_UNIX) as link:
         link.settimeout(TIMEOUT)
         link.connect(path)
-        caller = {"door": door, "is_person": True}
+        caller = {"door": interface, "is_person": True}
         call = {"id": 1, "op": operation, "params": params, "caller": caller}
         link.sendall(b'{"hello": 1}\n' + json.dumps(call).encode() + b"\n")
         lines = link.makefile("rb")

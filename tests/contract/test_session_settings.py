@@ -24,15 +24,15 @@ RETENTION = "command=30"
 
 
 @pytest.fixture
-def told(machine: Machine) -> dict[str, str]:
-    """What the first server is told: two flags, three variables. Nobody else's environment says any of it."""
+def given(machine: Machine) -> dict[str, str]:
+    """What the first server is given: two flags, three variables. Nobody else's environment says any of it."""
     del machine.environ["NUDGE_PORT"]
     return {"NUDGE_DB": str(machine.base / "elsewhere.db"), "NUDGE_RETENTION": RETENTION, "NUDGE_MAX_HINTS": "2"}
 
 
-def first(machine: Machine, told: dict[str, str]) -> Stdio:
+def first(machine: Machine, given: dict[str, str]) -> Stdio:
     flags = ("--port", str(free_port()), "--no-auth", "--no-secret-guard")
-    primary = machine.serve(*flags, **told)
+    primary = machine.serve(*flags, **given)
     primary.initialize()
     machine.ready()
     return primary
@@ -50,8 +50,8 @@ def set_hint(client: Stdio, key: str, value: str = "v") -> str | None:
     return result["structuredContent"]["error"]["reason"] if result.get("isError") else None
 
 
-def assert_kept(machine: Machine, proxy: Stdio, told: dict[str, str], port: int | None) -> None:
-    """The server of now goes by what the first one was told: guard, quota, token, port, database, retention."""
+def assert_kept(machine: Machine, proxy: Stdio, given: dict[str, str], port: int | None) -> None:
+    """The server of now goes by what the first one was given: guard, quota, token, port, database, retention."""
     assert set_hint(proxy, "guard", SECRET) is None
     assert [set_hint(proxy, "second"), set_hint(proxy, "third")] == [None, "E_QUOTA"]
     status = machine.json("status")
@@ -60,22 +60,22 @@ def assert_kept(machine: Machine, proxy: Stdio, told: dict[str, str], port: int 
         "auth": "0",
         "secret_guard": "0",
         "max_hints": "2",
-        "db": told["NUDGE_DB"],
+        "db": given["NUDGE_DB"],
         "retention": RETENTION,
     } | {"log_level": "info"}
     assert status["history"]["retention"]["days"]["command"] == 30
-    assert os.path.exists(told["NUDGE_DB"]) and not os.path.exists(os.path.join(machine.runtime, "nudge.db"))
+    assert os.path.exists(given["NUDGE_DB"]) and not os.path.exists(os.path.join(machine.runtime, "nudge.db"))
     eventually(lambda: machine.ready().port == port, "the public port is open where it was")
 
 
-def test_kill(machine: Machine, told: dict[str, str]) -> None:
-    """`kill -9` of the first server: a PROXY that was told nothing starts the next one."""
-    primary = first(machine, told)
+def test_kill(machine: Machine, given: dict[str, str]) -> None:
+    """`kill -9` of the first server: a PROXY that was given nothing starts the next one."""
+    primary = first(machine, given)
     port = machine.ready().port
     proxy = proxy_of(machine)
     os.kill(primary.pid, signal.SIGKILL)
     primary.process.wait()
-    assert_kept(machine, proxy, told, port)
+    assert_kept(machine, proxy, given, port)
 
 
 @contextmanager
@@ -89,27 +89,27 @@ def busy_cores() -> Iterator[None]:
             burner.wait()
 
 
-def test_hand_over_on_a_busy_machine(machine: Machine, told: dict[str, str]) -> None:
+def test_hand_over_on_a_busy_machine(machine: Machine, given: dict[str, str]) -> None:
     """The first server's client leaves while every core is busy, so that its successor may come too late for it."""
-    primary = first(machine, told)
+    primary = first(machine, given)
     port = machine.ready().port
     proxy = proxy_of(machine)
     with busy_cores():
         primary.quit()
         assert set_hint(proxy, "guard", SECRET) is None
-    assert_kept(machine, proxy, told, port)
+    assert_kept(machine, proxy, given, port)
 
 
-def test_hand_over_to_a_proxy_that_was_not_heard_yet(machine: Machine, told: dict[str, str]) -> None:
+def test_hand_over_to_a_proxy_that_was_not_heard_yet(machine: Machine, given: dict[str, str]) -> None:
     """The first server's client leaves before that server has read a word of a PROXY that is there already."""
-    primary = first(machine, told)
+    primary = first(machine, given)
     port = machine.ready().port
     os.kill(primary.pid, signal.SIGSTOP)
     proxy = proxy_of(machine)
     primary.close_stdin()
     os.kill(primary.pid, signal.SIGCONT)
     primary.process.wait()
-    assert_kept(machine, proxy, told, port)
+    assert_kept(machine, proxy, given, port)
 
 
 def newer_version(machine: Machine) -> dict[str, str]:
@@ -126,12 +126,12 @@ def upgraded(machine: Machine) -> Stdio:
     return proxy
 
 
-def test_upgrade(machine: Machine, told: dict[str, str]) -> None:
-    """A newer version takes over, started by a process that was told nothing."""
-    primary = first(machine, told)
+def test_upgrade(machine: Machine, given: dict[str, str]) -> None:
+    """A newer version takes over, started by a process that was given nothing."""
+    primary = first(machine, given)
     port = machine.ready().port
     proxy = upgraded(machine)
-    assert_kept(machine, proxy, told, port)
+    assert_kept(machine, proxy, given, port)
     assert primary.process.poll() is None
 
 
@@ -188,8 +188,8 @@ def test_the_environment_of_a_command(machine: Machine) -> None:
     are kept with the session, and win over those of later commands. What it stores is where it says."""
     new_session(machine)
     db = str(machine.base / "x.db")
-    told = {"NUDGE_DB": db, "NUDGE_MAX_HINTS": "1", "NUDGE_SECRET_GUARD": "0", "NUDGE_PRIVATE_PROJECTS": "payroll"}
-    done = machine.cli("remember", "Ports are in compose.yml", **told)
+    given = {"NUDGE_DB": db, "NUDGE_MAX_HINTS": "1", "NUDGE_SECRET_GUARD": "0", "NUDGE_PRIVATE_PROJECTS": "payroll"}
+    done = machine.cli("remember", "Ports are in compose.yml", **given)
     assert (done.returncode, done.stderr) == (0, "")
     assert os.path.exists(db) and not os.path.exists(os.path.join(machine.runtime, "nudge.db"))
     assert machine.cli("set", "c", "guard", SECRET, "--global", NUDGE_SECRET_GUARD="1").returncode == 0
@@ -241,8 +241,8 @@ def test_the_environment_of_a_hook(machine: Machine) -> None:
     new_session(machine)
     db, port = str(machine.base / "x.db"), str(free_port())
     event = {"session_id": "s", "cwd": str(machine.base), "hook_event_name": "SessionStart", "source": "startup"}
-    told = {**FROM_A_REPOSITORY, "NUDGE_DB": db, "NUDGE_PORT": port}
-    done = machine.cli("record", stdin=json.dumps(event), **told)
+    given = {**FROM_A_REPOSITORY, "NUDGE_DB": db, "NUDGE_PORT": port}
+    done = machine.cli("record", stdin=json.dumps(event), **given)
     assert (done.returncode, done.stderr) == (0, "")
     assert machine.ready().port == int(port)
     assert machine.json("status")["settings"] == {"db": db, "port": port}

@@ -31,7 +31,7 @@ def idle_connections(connections: int = 364, commands: int = 20) -> Figures:
                 link = held.enter_context(socket.socket())
                 link.setblocking(False)
                 link.connect_ex(("127.0.0.1", port))
-            eventually(lambda: _reported(machine), "the server logs that the door is full")
+            eventually(lambda: _reported(machine), "the server logs that it takes no more connections")
             for number in range(commands):
                 assert machine.json("set", "c", f"k{number}", "v", "--global")["hint"]["version"] == 1
                 most = max(most, len(os.listdir(f"/proc/{pid}/fd")))
