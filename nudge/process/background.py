@@ -103,7 +103,7 @@ class BackgroundWork:
                     await self._clean_up()
                 if boot_seconds() >= next_purge and self._database.reason is None:
                     next_purge = boot_seconds() + limits.UNDO_KEPT
-                    await memory_upkeep.purge_deleted(self._app)
+                    await archive_ops.purge_deleted(self._app)
                 if boot_seconds() >= next_sweep and self._database.reason is None:
                     next_sweep = boot_seconds() + _SWEEP_INTERVAL
                     await self._retention.sweep(self._app.now())

@@ -11,7 +11,7 @@ import pytest
 from nudge.core import limits
 from nudge.core.errors import NotFound
 from nudge.notes import archive, store
-from nudge.notes.upkeep_ops import purge_deleted
+from nudge.notes.archive_ops import purge_deleted
 from nudge.proposals import store as proposals
 from nudge.storage import migrations
 from nudge.storage.archive_migration import KEPT_WITH_ARCHIVE
