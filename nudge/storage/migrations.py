@@ -397,6 +397,8 @@ _TEAM_BASES = (
     # When a title was last changed by the clock on the wall. It counts for a note that went away; one that is there has
     # its own time.
     "ALTER TABLE team_changes ADD COLUMN changed_at REAL",
+    # The session of hints that were received: the next one begins without them.
+    "ALTER TABLE team ADD COLUMN lifetime TEXT",
     *(f"DROP TRIGGER team_note_{change}" for change in ("added", "changed", "deleted")),
     f"""CREATE TRIGGER team_note_added AFTER INSERT ON notes
     WHEN EXISTS (SELECT 1 FROM team_repos WHERE project = new.namespace AND notes) BEGIN

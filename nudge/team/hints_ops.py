@@ -237,13 +237,19 @@ def note_incoming(connection: sqlite3.Connection, incoming: IncomingHints) -> No
         store.withhold(connection, name, reason, is_inbound=True)
 
 
-def misdated(hints: Iterable[Hint], projects: Collection[str], time: StoreTime) -> list[Hint]:
-    """Return the shared hints whose times a clock gave that was ahead, with the times that they are shared with."""
-    return [
-        replace(hint, updated_at=time.wall(hint.updated_at), created_at=time.wall(hint.created_at))
-        for hint in hints
-        if hint.updated_at > time.now + time.shift and project_of_scope(hint.identity[2]) in projects
-    ]
+def misdated(connection: sqlite3.Connection, hints: HintsByIdentity) -> list[Hint]:
+    """Return the hints that wait to be sent with other times than they have here, with those times: a clock that was
+    ahead gave theirs."""
+    found = []
+    for name, body in store.waiting(connection, HINT):
+        hint = hints.get(parse_identity(name.key))
+        shared = None if hint is None else share_hint(hint)
+        if hint is None or body.fields is None or isinstance(shared, Withheld) or digest_of(shared) != body.digest:
+            continue
+        updated, created = body.fields["updated_at"], body.fields["created_at"]
+        if (hint.updated_at, hint.created_at) != (updated, created):
+            found.append(replace(hint, updated_at=updated, created_at=created))
+    return found
 
 
 def split(change: Change) -> list[Change]:

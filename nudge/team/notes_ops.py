@@ -140,7 +140,7 @@ class Notes:
             store.note_base(self._connection, name, body.after)
         if known is not None and entry.version <= known.version:
             self._keep_loser(known, entry, body)
-            if entry.version < known.version or self._find(name) is not None:
+            if entry.version < known.version or not store.is_withheld(self._connection, name):
                 return
         else:
             self._keep_replaced(known, entry, body)

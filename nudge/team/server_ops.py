@@ -125,9 +125,15 @@ async def _bounded(answer: Awaitable[T]) -> T:
     except ssl.SSLError as error:
         raise TeamProblem(f"TLS with the server failed: {error.reason or 'unknown'}") from None
     except OSError as error:
-        raise TeamProblem(f"the server cannot be reached: {error.strerror or type(error).__name__}") from None
+        raise TeamProblem(_unreachable(error)) from None
     except Exception as error:
         raise _problem(error) from None
+
+
+def _unreachable(error: OSError) -> str:
+    if "rejected SSL" in str(error):  # the library has no type for it
+        return "the server offers no TLS, so nothing was sent; it is required unless the server is on this machine"
+    return f"the server cannot be reached: {error.strerror or type(error).__name__}"
 
 
 def _problem(error: Exception) -> TeamProblem:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from nudge.core import limits
@@ -34,6 +34,8 @@ class Team:
     epoch: str
     joined_at: float
     contact_at: float | None
+    lifetime: str | None = None
+    """The session whose hints are what was received."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,8 @@ class SharedRepo:
 
 
 def read_team(connection: Connection) -> Team | None:
-    row = connection.execute("SELECT url, origin, home, epoch, joined_at, contact_at FROM team").fetchone()
+    columns = "url, origin, home, epoch, joined_at, contact_at, lifetime"
+    row = connection.execute(f"SELECT {columns} FROM team").fetchone()
     return None if row is None else Team(*row)
 
 
@@ -100,6 +103,14 @@ def unshare(connection: Connection, project: str) -> None:
     """Share a repo no longer. Numbers and versions stay, so that sharing it again goes on where it ended."""
     for table in ("repos", "changes", "withheld"):
         connection.execute(f"DELETE FROM team_{table} WHERE project = ?", (project,))
+
+
+def begin_lifetime(connection: Connection, team: Team, lifetime: str) -> None:
+    """Receive hints again when the session that they were received in has ended: they ended with it."""
+    if team.lifetime is not None:
+        sql = "UPDATE team_cursors SET n = 0 WHERE project IN (SELECT project FROM team_repos WHERE hints)"
+        connection.execute(sql)
+    connection.execute("UPDATE team SET lifetime = ?", (lifetime,))
 
 
 def note_gathered(connection: Connection, project: str) -> None:
@@ -170,12 +181,22 @@ def outbox(connection: Connection, team: Team, project: str, most: int) -> list[
     return [Entry(project, team.origin, *row) for row in rows]
 
 
+def waiting(connection: Connection, kind: str) -> list[tuple[Name, Body]]:
+    """Return what waits to be sent of a kind, in the order of its numbers."""
+    rows = connection.execute("SELECT project, key, body FROM team_outbox WHERE kind = ? ORDER BY project, n", (kind,))
+    return [(Name(project, kind, key), Body.parse(body)) for project, key, body in rows]
+
+
 def acknowledge(connection: Connection, team: Team, project: str, n: int) -> None:
-    """Drop what the server has, up to a number."""
+    """Drop what the server has, up to a number. What was sent is here; what was sent before may be on its way to be
+    received again."""
     connection.execute("DELETE FROM team_outbox WHERE project = ? AND n <= ?", (project, n))
+    connection.execute(
+        "INSERT INTO team_cursors VALUES (?1, ?2, ?3, ?3) ON CONFLICT DO UPDATE SET head = ?3,"
+        " n = iif(n < (SELECT sent FROM team_numbers WHERE project = ?1), n, max(n, ?3))",
+        (project, team.origin, n),
+    )
     connection.execute("UPDATE team_numbers SET sent = max(sent, ?) WHERE project = ?", (n, project))
-    sql = "INSERT INTO team_cursors VALUES (?1, ?2, ?3, ?3) ON CONFLICT DO UPDATE SET n = max(n, ?3), head = ?3"
-    connection.execute(sql, (project, team.origin, n))
 
 
 def sent(connection: Connection, project: str) -> int:
@@ -208,7 +229,7 @@ def begin_origin(connection: Connection, team: Team, origin: str, home: str) -> 
     connection.execute("DELETE FROM team_outbox")
     connection.execute("UPDATE team_numbers SET given = 0, sent = 0")
     connection.execute("UPDATE team SET origin = ?, home = ?", (origin, home))
-    begun = Team(team.url, origin, home, team.epoch, team.joined_at, team.contact_at)
+    begun = replace(team, origin=origin, home=home)
     for project, clock, kind, key, body in waiting:
         add(connection, begun, Name(project, kind, key), clock, Body.parse(body))
     return begun
@@ -320,6 +341,11 @@ def _conflict(row: Sequence[Any]) -> Conflict:
 def withhold(connection: Connection, name: Name, reason: str, *, is_inbound: bool) -> None:
     row = (*name, is_inbound, reason)
     connection.execute("INSERT OR REPLACE INTO team_withheld VALUES (?, ?, ?, ?, ?)", row)
+
+
+def is_withheld(connection: Connection, name: Name) -> bool:
+    sql = "SELECT 1 FROM team_withheld WHERE project = ? AND kind = ? AND key = ?"
+    return connection.execute(sql, name).fetchone() is not None
 
 
 def drop_withheld(connection: Connection, name: Name) -> None:

@@ -15,7 +15,7 @@ import sqlite3
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -218,6 +218,7 @@ class Exchange:
         if self._repos:
             await self._read_heads()
             await self._settle_origin()
+            await self._settle_lifetime()
             await self._note_heads()
             await self._gather_hints()
             await self._take_changes()
@@ -271,6 +272,12 @@ class Exchange:
         if is_other or has_lost:
             lost = await self._read(store.find_lost, self._team, heads)
             await self._begin_origin([one for one in lost if one[0].project in self._repos])
+
+    async def _settle_lifetime(self) -> None:
+        lifetime = self._app.lifetime.id
+        if self._team.lifetime != lifetime:
+            await self._write(store.begin_lifetime, self._team, lifetime)
+            self._team = replace(self._team, lifetime=lifetime)
 
     async def _begin_origin(self, lost: Sequence[tuple[Name, Known]] = ()) -> None:
         hints = {hint.identity: hint for hint in self._app.lifetime.store.hints()}
@@ -358,16 +365,14 @@ class Exchange:
 
     async def _correct_hints(self) -> None:
         """Give hints the times that they are shared with, after a clock that was ahead."""
-        time = self._time()
-        names = frozenset(name for name, repo in self._repos.items() if repo.hints)
 
         async def correct() -> None:
-            puts = hints_ops.misdated(self._app.lifetime.store.hints(), names, time)
-            if puts:
+            hints = {hint.identity: hint for hint in self._app.lifetime.store.hints()}
+            if puts := await self._read(hints_ops.misdated, hints):
                 decision = self._app.lifetime.store.decide_change(self._app.now(), Change(tuple(puts)))
                 await self._app.changes.commit_large(decision, Call(), is_outgoing=False)
 
-        if names and abs(time.shift) > limits.TEAM_CLOCK_STEP:
+        if abs(self._time().shift) > limits.TEAM_CLOCK_STEP:
             await self._app.changes.serialize(Call(), correct)
 
     async def _push(self) -> None:

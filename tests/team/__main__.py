@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-from tests.team import kills, load, rights, together, trouble
+from tests.team import connections, kills, load, rights, together, trouble
 from tests.team.machines import REPO
 from tests.team.postgres import NoPostgres, Postgres
 
@@ -18,6 +18,7 @@ Scenario = Callable[[Postgres], str]
 SHORT: dict[str, Scenario] = {
     "a member with psql": rights.rights,
     "a fresh machine": partial(together.fresh_machine, number=60),
+    "four machines at once": together.four_machines,
     "changes while offline": together.offline_edits,
     "a clock a day ahead": together.wrong_clock,
     "kill -9": partial(kills.kills, number=22),
@@ -25,6 +26,9 @@ SHORT: dict[str, Scenario] = {
     "a server that was restored": trouble.restored,
     "a role that is revoked": trouble.revoked,
     "a machine that was away": trouble.long_away,
+    "a month offline": trouble.month_away,
+    "TLS": connections.tls,
+    "passwords": connections.passwords,
     "2,000 notes": partial(load.first_join, notes=2_000, hints=400),
     "a log of many origins": partial(load.scale, rows=50_000, repos=5, origins=100),
 }
@@ -33,7 +37,7 @@ LONG: dict[str, Scenario] = {
     "a fresh machine": partial(together.fresh_machine, number=500),
     "kill -9": partial(kills.kills, number=200),
     "50,000 notes": partial(load.first_join, notes=50_000, hints=5_000),
-    "a large log": partial(load.scale, rows=1_000_000, repos=50, origins=100),
+    "a large log": partial(load.scale, rows=10_000_000, repos=50, origins=100),
 }
 
 

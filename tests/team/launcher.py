@@ -11,6 +11,8 @@ from importlib import import_module
 from typing import Any
 
 AHEAD = float(os.environ.get("TEAM_TEST_AHEAD", "0"))
+AGO = float(os.environ.get("TEAM_TEST_AGO", "0"))
+"""By how many seconds this process runs in the past: unlike with a clock that is wrong, time went by since."""
 DIES = os.environ.get("TEAM_TEST_DIES", "")
 """`STEP:before` or `STEP:after`, with the number of the call: `push:after:2`."""
 
@@ -30,8 +32,12 @@ STEPS = {
 
 
 def set_clock() -> None:
+    from nudge.core import clock
+
     real = time.time
-    time.time = lambda: real() + AHEAD
+    time.time = lambda: real() + AHEAD - AGO
+    up_for = 1_000 * 86_400.0  # the machine was not started after the past that it runs in
+    clock.Clock.__init__.__defaults__ = (None, lambda: clock.boot_seconds() + up_for - AGO)
 
 
 def set_pauses() -> None:
@@ -91,8 +97,7 @@ def die_at(step: str, moment: str, count: int) -> None:
 
 if __name__ == "__main__":
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-    if AHEAD:
-        set_clock()
+    set_clock()
     set_pauses()
     if "TEAM_TEST_OFFLINE" in os.environ:
         cut_network()

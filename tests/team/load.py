@@ -159,14 +159,15 @@ def scale(postgres: Postgres, rows: int, repos: int, origins: int) -> str:
     )
     per_log = max(rows // (repos * origins), 1)
     began = time.monotonic()
-    postgres.psql(
-        "ALTER TABLE nudge_team.ops DISABLE TRIGGER no_gaps;"
-        "INSERT INTO nudge_team.ops SELECT 'github.com/acme/repo-' || r, o.origin, n, ("
-        f"{_CLOCK}) << 16, 'note', 'Decision ' || n || ' of ' || r, repeat('x', 600), 1"
-        f" FROM generate_series(0, {repos - 1}) r, nudge_team.origins o, generate_series(1, {per_log}) n;"
-        "ALTER TABLE nudge_team.ops ENABLE TRIGGER no_gaps; VACUUM ANALYZE nudge_team.ops",
-        database="team",
-    )
+    postgres.psql("ALTER TABLE nudge_team.ops DISABLE TRIGGER no_gaps", database="team")
+    for repo in range(repos):
+        postgres.psql(
+            f"INSERT INTO nudge_team.ops SELECT 'github.com/acme/repo-{repo}', o.origin, n, ({_CLOCK}) << 16, 'note',"
+            f" 'Decision ' || n || ' of {repo}', repeat('x', 600), 1"
+            f" FROM nudge_team.origins o, generate_series(1, {per_log}) n",
+            database="team",
+        )
+    postgres.psql("ALTER TABLE nudge_team.ops ENABLE TRIGGER no_gaps; VACUUM ANALYZE nudge_team.ops", database="team")
     filled = time.monotonic() - began
     ((total, table, index),) = postgres.rows(
         "SELECT count(*), pg_table_size('nudge_team.ops'), pg_indexes_size('nudge_team.ops') FROM nudge_team.ops"
@@ -176,13 +177,37 @@ def scale(postgres: Postgres, rows: int, repos: int, origins: int) -> str:
     looks = sorted(_timed(postgres, heads) for _ in range(9))
     hello = sorted(_timed(postgres, server_sql.HELLO) for _ in range(9))
     look = looks[4] + hello[4]
+    first = _first_page(postgres)
     members, size = 1_000, int(table) + int(index)
     share = members * look / 1_000 / limits.TEAM_POLL
     return (
         f"{int(total):,} rows in {repos} repos by {origins} origins (filled in {filled:.0f} s): table"
         f" {int(table) / 1e6:,.0f} MB, index {int(index) / 1e6:,.0f} MB, {size / int(total):.0f} bytes a row; a look at"
         f" {min(repos, 10)} repos when nothing happened {look:.2f} ms on the server, so that {members:,} members that"
-        f" look every {limits.TEAM_POLL:.0f} s take {share:.0%} of a core"
+        f" look every {limits.TEAM_POLL:.0f} s take {share:.0%} of a core; {first}"
+    )
+
+
+def _first_page(postgres: Postgres) -> str:
+    """What a fresh member of one repo reads, and what a page of it costs the server."""
+    repo = "github.com/acme/repo-0"
+    ((rows, size),) = postgres.rows(
+        f"SELECT count(*), sum(octet_length(body) + octet_length(key)) FROM nudge_team.ops WHERE project = '{repo}'"
+    )
+    ((origin,),) = postgres.rows(f"SELECT origin FROM nudge_team.ops WHERE project = '{repo}' LIMIT 1")
+    cursors = {
+        "$1::text[]": f"ARRAY['{repo}']",
+        "$2::uuid[]": f"ARRAY['{origin}'::uuid]",
+        "$3::bigint[]": "ARRAY[0::bigint]",
+        "$4": str(limits.TEAM_ROWS),
+    }
+    page = server_sql.ROWS
+    for parameter, value in cursors.items():
+        page = page.replace(parameter, value)
+    times = sorted(_timed(postgres, page) for _ in range(9))
+    return (
+        f"a fresh member of one repo reads {int(rows):,} rows ({int(size) / 1e6:,.0f} MB), a page of"
+        f" {limits.TEAM_ROWS} in {times[4]:.1f} ms on the server"
     )
 
 

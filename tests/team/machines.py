@@ -7,6 +7,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -26,11 +27,12 @@ _PAUSES = {
 
 
 class Member(Machine):
-    """One machine of one person. `ahead`: by how many seconds its clock is ahead."""
+    """One machine of one person. `ahead`: by how many seconds its clock is ahead; `ago`: by how many seconds what it
+    does was done in the past."""
 
-    def __init__(self, role: str, *, ahead: float = 0.0, **environ: str) -> None:
+    def __init__(self, role: str, *, ahead: float = 0.0, ago: float = 0.0, **environ: str) -> None:
         super().__init__(NUDGE_PRIVATE_PROJECTS="github.com/acme/secret", **environ)
-        self.role, self.ahead = role, ahead
+        self.role, self.ahead, self.ago = role, ahead, ago
         self._server: Any = None
         self.database = str(self.base / "nudge.db")
         self.environ["NUDGE_DB"] = self.database
@@ -44,7 +46,13 @@ class Member(Machine):
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=stderr,
-                env={**self.environ, **_PAUSES, "TEAM_TEST_AHEAD": str(self.ahead), **environ},
+                env={
+                    **self.environ,
+                    **_PAUSES,
+                    "TEAM_TEST_AHEAD": str(self.ahead),
+                    "TEAM_TEST_AGO": str(self.ago),
+                    **environ,
+                },
                 cwd=str(self.base),
                 start_new_session=True,
             )
@@ -120,8 +128,9 @@ class Member(Machine):
         fields = "title, content, kind, tier, priority, confidence, tags, metadata, created_at, updated_at"
         database = f"file:{self.database}?mode=ro"
         with contextlib.closing(sqlite3.connect(database, uri=True)) as connection:
-            sql = f"SELECT {fields} FROM notes WHERE namespace = ? ORDER BY title"  # noqa: S608 - constants
-            notes = connection.execute(sql, (repo,)).fetchall()
+            live = "namespace = ? AND (expires_at IS NULL OR expires_at > ?)"
+            sql = f"SELECT {fields} FROM notes WHERE {live} ORDER BY title"  # noqa: S608 - constants
+            notes = connection.execute(sql, (repo, time.time() + self.ahead - self.ago)).fetchall()
         exported = self.call("nudge.export")["payload"]["components"]
         hints = []
         for component, content in exported.items():

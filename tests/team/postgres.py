@@ -121,6 +121,20 @@ class Postgres:
             return {}
         return {"user": self._user.pw_uid, "group": self._user.pw_gid, "extra_groups": []}
 
+    @property
+    def has_tls(self) -> bool:
+        """Whether this PostgreSQL was built with TLS; that of `pgserver` was not."""
+        return (self.binaries / "pg_config").exists() and "openssl" in self._run("pg_config", "--configure")
+
+    def write(self, name: str, text: str) -> Path:
+        """Write a file that only the server's user may read."""
+        file = self.base / name
+        file.touch(mode=0o600)
+        file.write_text(text)
+        if self._user is not None:
+            os.chown(file, self._user.pw_uid, self._user.pw_gid)
+        return file
+
     def start(self, *options: str) -> None:
         settings = {
             "listen_addresses": "127.0.0.1",
@@ -176,7 +190,7 @@ class Postgres:
             check=False,
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=900,
         )
         if check and done.returncode:
             raise AssertionError(f"psql: {done.stderr}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
@@ -16,11 +17,12 @@ from tests.team.postgres import Postgres
 ROLES = ("alice", "bob", "carol", "dave")
 _AHEAD = {"bob": 120.0, "carol": 86_400.0}
 """Seconds by which clocks are ahead: two minutes, a day."""
+_CHANGES = 5
 
 
 @contextmanager
-def team(*roles: str, ahead: dict[str, float] | None = None) -> Iterator[list[Member]]:
-    members = [Member(role, ahead=(ahead or {}).get(role, 0.0)) for role in roles]
+def team(*roles: str, ahead: dict[str, float] | None = None, ago: float = 0.0) -> Iterator[list[Member]]:
+    members = [Member(role, ahead=(ahead or {}).get(role, 0.0), ago=ago) for role in roles]
     try:
         for member in members:
             member.start()
@@ -78,6 +80,48 @@ def offline_edits(postgres: Postgres) -> str:
         reasons = explained["items"][0]["matches"]["reasons"]
         assert any("was not made from it" in reason for reason in reasons), reasons
         return f"{len(orders)} orders, 3 machines the same; {lost[2]} versions that lost are kept"
+
+
+def four_machines(postgres: Postgres) -> str:
+    """All at once, each with its own home, store and server: one clock is two minutes ahead, one a day. That one is
+    refused until it is set right; then all four have all of it."""
+    with team(*ROLES, ahead=_AHEAD) as members:
+        alice, bob, carol, dave = members
+
+        def work(member: Member) -> str | None:
+            refused = None
+            try:
+                member.join(postgres.url(member.role))
+            except RemoteError as error:
+                refused = str(error)
+            for index in range(_CHANGES):
+                member.note(f"{member.role} {index}", f"words {index}")
+                member.note(f"Of all {index}", f"{member.role} says {index}")
+                member.hint(f"{member.role}-{index}", f"make {index}")
+                member.hint(f"of-all-{index}", f"make {member.role}-{index}")
+            return refused
+
+        with ThreadPoolExecutor(len(members)) as threads:
+            refused = dict(zip(ROLES, threads.map(work, members), strict=True))
+        assert [role for role, why in refused.items() if why] == ["carol"], refused
+        assert "24 h 0 min ahead of the server's" in str(refused["carol"]) or "23 h" in str(refused["carol"])
+        three = wait_until_same([alice, bob, dave])
+        assert len(three["notes"]) == len(three["hints"]) == 4 * _CHANGES
+        assert not [row for row in three["notes"] if row[1].startswith("carol")]
+        carol.stop()
+        carol.ahead = 0.0
+        carol.start()
+        carol.join(postgres.url("carol"))
+        state = wait_until_same(members)
+        assert len(state["notes"]) == len(state["hints"]) == 5 * _CHANGES
+        rows = [member.repo() for member in members]
+        assert len({row["conflicts"] for row in rows}) == 1 and rows[0]["conflicts"] > 0, rows
+        ((total,),) = postgres.rows("SELECT count(*) FROM nudge_team.ops")
+        assert all(row["received"] == row["expected"] == int(total) for row in rows), (rows, total)
+        return (
+            f"{rows[0]['received']} of {total} changes on each of 4, the same state, the same {rows[0]['conflicts']}"
+            f" versions that lost; told: {refused['carol']}"
+        )
 
 
 def wrong_clock(postgres: Postgres) -> str:

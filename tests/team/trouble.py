@@ -173,6 +173,42 @@ def revoked(postgres: Postgres) -> str:
         return f"told: {problem}; let in again, it has all"
 
 
+def month_away(postgres: Postgres) -> str:
+    """A machine that was offline for 31 days, in which a note and the session of its hints ended: what it changed then
+    is of then, and it has the same as the others."""
+    with team("alice", "bob", ago=31 * _DAY) as (alice, bob):
+        for member in (alice, bob):
+            member.join(postgres.url(member.role))
+        for title in ("Both", "Only bob", "Deleted", "Deleted there"):
+            alice.note(title, "a month ago")
+        alice.note("Short", "of the time", tier="short")
+        alice.hint("both", "make ago")
+        alice.hint("only-alice", "make ago")
+        before = wait_until_same([alice, bob])
+        bob.leave_network()
+        bob.note("Both", "bob, a month ago")
+        bob.note("Only bob", "bob, a month ago")
+        bob.hint("both", "make bob-ago")
+        bob.forget("Deleted there")
+        bob.stop()
+        alice.stop()
+        alice.ago = bob.ago = 0.0
+        alice.start()
+        alice.note("Both", "alice, now")
+        alice.note("Deleted there", "alice, now")
+        alice.hint("both", "make now")
+        alice.forget("Deleted")
+        alice.wait_until_sent()
+        bob.start()
+        after = wait_until_same([alice, bob])
+    words = {row[0]: row[1] for row in after["notes"]}
+    assert words == {"Both": "alice, now", "Only bob": "bob, a month ago", "Deleted there": "alice, now"}, words
+    assert {row[1]: row[2] for row in after["hints"]} == {"both": "make now", "only-alice": "make ago"}, after["hints"]
+    age = {row[0]: row[-1] for row in before["notes"]}["Both"] - time.time()
+    assert abs(age + 31 * _DAY) < 600, age
+    return f"{len(before['notes'])} notes and {len(before['hints'])} hints of a month ago, {len(words)} notes now"
+
+
 def long_away(postgres: Postgres) -> str:
     """A machine that was away while things were changed, deleted and compacted has the same as a fresh one."""
     with team("alice", "bob", ahead={"alice": -100 * _DAY}) as (alice, bob):

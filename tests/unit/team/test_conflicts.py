@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from nudge.core.clock import Clock
 from nudge.team.sync_ops import Exchange
 from tests.unit.team.machines import REPO, Log, Machine, exchange, play
 
@@ -236,5 +237,27 @@ def test_the_status_counts_what_waits_and_what_is_to_come(tmp_path: Path) -> Non
         with pytest.raises(Exception, match="no rows"):
             await bob.round()
         assert await row(bob) == (0, 0, 2)
+
+    play(tmp_path, scenario)
+
+
+def test_a_clock_that_was_set_corrects_only_its_own_times(tmp_path: Path) -> None:
+    """A machine that was a day ahead dates its own hints and notes anew, exactly as they are sent, and leaves those of
+    a machine that is two minutes ahead."""
+
+    async def scenario(alice: Machine, bob: Machine, _: Log) -> None:
+        for machine, ahead in ((alice, 86_400.0), (bob, 120.0)):
+            clock = Clock(machine.app.lifetime.clock.offset + ahead)
+            machine.app.lifetime.clock = clock
+        await bob.hint("theirs", "make theirs")
+        await bob.note("Theirs", "words")
+        await exchange(bob, alice)
+        await alice.hint("own", "make own")
+        await alice.note("Own", "words")
+        await exchange(alice, bob)
+        states = [await _state(machine) for machine in (alice, bob)]
+        assert states[0] == states[1] and len(states[0]["hints"]) == len(states[0]["notes"]) == 2
+        tomorrow = time.time() + 43_200.0
+        assert all(row[-1] < tomorrow for row in states[0]["notes"])
 
     play(tmp_path, scenario)

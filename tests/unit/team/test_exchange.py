@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from nudge.hints.lifetime import open_in_memory
+from nudge.settings.config import Settings
 from nudge.team.entry import Body, Entry
 from nudge.team.server_ops import TeamProblem
 from tests.unit.team import machines
@@ -183,5 +185,27 @@ def test_any_order_of_changes_and_rounds_comes_to_the_same(play: Play) -> None:
         await exchange(alice, bob)
         assert await alice.notes() == await bob.notes() != {}
         assert alice.hints() == bob.hints()
+
+    play(scenario)
+
+
+def test_hints_of_a_team_outlive_the_session(play: Play) -> None:
+    """A session of hints ends after 30 days without a process, or by `nudge stop --forget`: those of the team are
+    received again, one's own included, and nothing is sent for it."""
+
+    async def scenario(alice: Machine, bob: Machine, log: Log) -> None:
+        await alice.hint("theirs", "make theirs")
+        await bob.hint("own", "make own")
+        await alice.hint("gone", "make gone")
+        await exchange(alice, bob)
+        await alice.call("nudge.delete_hint", component="api", key="gone")
+        await exchange(alice, bob)
+        rows = len(log.rows)
+        bob.app.lifetime = open_in_memory(Settings({}))
+        await bob.hint("new", "make new")
+        assert bob.hints() == {"new": "make new"}
+        await exchange(bob, alice)
+        assert bob.hints() == alice.hints() == {"theirs": "make theirs", "own": "make own", "new": "make new"}
+        assert len(log.rows) == rows + 1
 
     play(scenario)
