@@ -81,7 +81,11 @@ def _recall(name: str, method: Method, *, quick: bool) -> Iterator[tuple[str, Fi
     yield from recall.decided(method, "fieldwork", OWN)
     documents, amended = recall.conversations(method)
     yield from documents
-    print(f"{name}: the amendment before what it replaces {amended.first} of {amended.of}")
+    of = amended.of
+    print(
+        f"{name}: the amendment before what it replaces {amended.first} of {of}, what it replaces is named when it is"
+        f" stored {amended.named} of {of}, first in a context once that is resolved {amended.resolved} of {of}"
+    )
 
 
 def _print_recall(found: Mapping[str, Mapping[str, Figures]]) -> None:

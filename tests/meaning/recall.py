@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from nudge.notes import ranking
+from nudge.notes import ranking, store
+from nudge.notes.note import Lifetimes
 from nudge.notes.store import NoteFilter
+from nudge.telling.prompt_notes import best_notes
 from tests.bench import decisions, retrieval
 from tests.bench.decisions import NOW
 from tests.meaning.stores import Both, Cached, EmbeddedStore
@@ -138,7 +140,12 @@ def stored(repo: Mapping[str, Any]) -> sqlite3.Connection:
 
 @dataclass(frozen=True, slots=True)
 class Amended:
+    """Of so many amendments: how many a recall lists before what they replace, of how many the note that they replace
+    is named when they are stored, and how many come first in a context once the conflict is resolved."""
+
     first: int
+    named: int
+    resolved: int
     of: int
 
 
@@ -146,7 +153,7 @@ def conversations(method: Method) -> tuple[list[tuple[str, Figures]], Amended]:
     """The conversations and commits that decided what bug reports need, and how often an amendment comes before what
     it replaces."""
     data = json.loads((decisions.DATA / "sde_open.json").read_text("utf-8"))
-    found, first, of = [], 0, 0
+    found, first, named, resolved, of = [], 0, 0, 0, 0
     for name, documents in documents_of(data).items():
         with closing(decisions._documents(documents)) as connection:
             ids, asks, ranks = decisions.ids_of(connection), method(connection), Ranks()
@@ -156,14 +163,37 @@ def conversations(method: Method) -> tuple[list[tuple[str, Figures]], Amended]:
                 listed = ranks.add(connection, asks, query["query"], [ids[one] for one in query["decides"]])
                 if query["superseded"]:
                     of += 1
-                    first += _comes_first(listed, {ids[one] for one in query["own"]}, query["superseded"], ids)
+                    own, old = {ids[one] for one in query["own"]}, {ids[one] for one in query["superseded"]}
+                    first += _comes_first(listed, own, old)
+                    named += old <= set(_named(connection, asks, min(own)))
+                    resolved += _comes_first(_after_resolving(connection, asks, query["query"], own, old), own, old)
             found.append((f"bug reports, {name}", ranks.figures))
-    return found, Amended(first, of)
+    return found, Amended(first, named, resolved, of)
 
 
-def _comes_first(listed: Sequence[int], own: set[int], superseded: Sequence[str], ids: Mapping[str, int]) -> bool:
-    old = {ids[one] for one in superseded}
+def _comes_first(listed: Sequence[int], own: set[int], old: set[int]) -> bool:
     return next((note in own for note in listed if note in own | old), False)
+
+
+def _named(connection: sqlite3.Connection, asks: Asks | None, note_id: int) -> list[int]:
+    """The notes that storing this one names, since it may contradict them."""
+    note = store.get(connection, note_id, NOW)
+    question = None if asks is None else asks.ask(f"{note.draft.title}\n{note.draft.content}")
+    alike = [] if question is None else ranking.notes_alike(connection, question, note.draft.namespace, NOW)
+    return [*ranking.similar_titles(connection, note, NOW), *alike]
+
+
+def _after_resolving(
+    connection: sqlite3.Connection, asks: Asks | None, query: str, own: set[int], old: set[int]
+) -> list[int]:
+    """What a context lists once somebody has said that the amendment is right; that is taken back."""
+    connection.execute("SAVEPOINT resolved")
+    store.resolve(connection, min(own), min(old), NOW, Lifetimes())
+    question = None if asks is None else asks.ask(query)
+    notes = best_notes(connection, query, NoteFilter(), LISTED, NOW + 1, question)
+    connection.execute("ROLLBACK TO resolved")
+    connection.execute("RELEASE resolved")
+    return [one.note.id for one in notes]
 
 
 def documents_of(data: Mapping[str, Any]) -> dict[str, list[tuple[str, str, str]]]:
