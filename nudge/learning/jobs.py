@@ -276,12 +276,16 @@ def step_of(command: SimpleCommand) -> str:
         return START
     kinds = [_STEP_WORDS[part] for word in words[1:] for part in (word, *_parts(word)) if part in _STEP_WORDS]
     if words and words[0] == "git":
-        return next((kind for kind in kinds if kind == FETCH), SELECT if SELECT in kinds else "")
+        return _git_step(kinds)
     if kinds and words[0] not in _PLACES_AND_FILES:
         return kinds[0]
     if len(command.words) > 1 and _STEP_WORDS.get(command.words[-1]) == START:
         return START  # what tools for a service end with: `pg_ctlcluster 16 main start`
     return _step_of_program(words[0] if words else "")
+
+
+def _git_step(kinds: Sequence[str]) -> str:
+    return FETCH if FETCH in kinds else SELECT if SELECT in kinds else ""
 
 
 _PLACES_AND_FILES = ("cd", "export", *_STEP_PROGRAMS.keys() & {"cp", "ln", "mkdir", "touch", "chmod", "mv"})

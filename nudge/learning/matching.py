@@ -34,9 +34,7 @@ def matches(cure: Cure, call: Call, failure: Failure, job: str) -> float:
         return 0.0
     if cure.kind == PATH:
         return _path_match(cure, call, failure, alike)
-    if cure.nature != SURROUNDINGS and (alike < _SAME or not _is_same_failing(cure, call, failure)):
-        return 0.0
-    if (cure.nature == OWN_WORK) != (failure.nature == OWN_WORK) and not _is_same_error(cure, failure):
+    if not _fits_nature(cure, call, failure, alike):
         return 0.0
     if cure.kind == STEP:
         return alike if alike >= (_ALIKE if is_same_tool else _ALIKE_ANYWHERE) else 0.0
@@ -45,6 +43,13 @@ def matches(cure: Cure, call: Call, failure: Failure, job: str) -> float:
     if cure.kind == DIRECTORY:
         return 0.8 if is_same_tool and failure.family == cure.family and alike >= 0.4 else 0.0
     return _program_match(cure, call, failure, job, alike)
+
+
+def _fits_nature(cure: Cure, call: Call, failure: Failure, alike: float) -> bool:
+    """Whether the failure has the nature that the cure is for; outside of the surroundings it must be the same one."""
+    if cure.nature != SURROUNDINGS and (alike < _SAME or not _is_same_failing(cure, call, failure)):
+        return False
+    return (cure.nature == OWN_WORK) == (failure.nature == OWN_WORK) or _is_same_error(cure, failure)
 
 
 def _is_same_failing(cure: Cure, call: Call, failure: Failure) -> bool:
