@@ -74,8 +74,10 @@ class Notes:
             self._add(name, self._time.wall(note.updated_at), seen, self._dated(note, shared))
 
     def _dated(self, note: Note, shared: dict[str, Any]) -> dict[str, Any]:
-        """The fields with times that a right clock would have given; the note gets them as well."""
-        created, updated = self._time.wall(note.created_at), self._time.wall(note.updated_at)
+        """The fields with times that a right clock would have given; the note gets them as well. What a clock ahead of
+        this one made was made no later than it was changed here."""
+        updated = self._time.wall(note.updated_at)
+        created = min(self._time.wall(note.created_at), updated)
         if (created, updated) == (note.created_at, note.updated_at):
             return shared
         self._set_times(note.id, created, updated)

@@ -261,3 +261,21 @@ def test_a_clock_that_was_set_corrects_only_its_own_times(tmp_path: Path) -> Non
         assert all(row[-1] < tomorrow for row in states[0]["notes"])
 
     play(tmp_path, scenario)
+
+
+def test_what_one_made_and_a_clock_behind_it_changed(tmp_path: Path) -> None:
+    """By the clocks of both it was changed before it was made; all have the same times of it."""
+
+    async def scenario(alice: Machine, bob: Machine, _: Log) -> None:
+        alice.app.lifetime.clock = Clock(alice.app.lifetime.clock.offset - 50.0)
+        await bob.note("One", "words of bob")
+        await bob.hint("one", "make bob")
+        await exchange(bob, alice)
+        await _edit_note(alice)
+        await _edit_hint(alice)
+        await exchange(alice, bob)
+        states = [await _state(machine) for machine in (alice, bob)]
+        assert states[0] == states[1] and states[0]["lost"] == []
+        assert [row[1] for row in states[0]["notes"]] == ["words of alice"]
+
+    play(tmp_path, scenario)
