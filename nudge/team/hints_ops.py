@@ -7,6 +7,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from nudge.core.errors import Invalid
 from nudge.hints.model import Change, Hint, Identity
@@ -237,19 +238,23 @@ def note_incoming(connection: sqlite3.Connection, incoming: IncomingHints) -> No
         store.withhold(connection, name, reason, is_inbound=True)
 
 
-def misdated(connection: sqlite3.Connection, hints: HintsByIdentity) -> list[Hint]:
-    """Return the hints that wait to be sent with other times than they have here, with those times: a clock that was
-    ahead gave theirs."""
+def misdated(waiting: Iterable[tuple[Name, Body]], hints: HintsByIdentity) -> list[Hint]:
+    """Return the hints that wait to be sent with other times than they have here, with those times: a clock that is
+    ahead gave theirs, this machine's or that of one whose hint was changed here."""
     found = []
-    for name, body in store.waiting(connection, HINT):
+    for name, body in waiting:
         hint = hints.get(parse_identity(name.key))
-        shared = None if hint is None else share_hint(hint)
-        if hint is None or body.fields is None or isinstance(shared, Withheld) or digest_of(shared) != body.digest:
+        if hint is None or body.fields is None:
             continue
-        updated, created = body.fields["updated_at"], body.fields["created_at"]
-        if (hint.updated_at, hint.created_at) != (updated, created):
-            found.append(replace(hint, updated_at=updated, created_at=created))
+        dated = replace(hint, updated_at=body.fields["updated_at"], created_at=body.fields["created_at"])
+        if dated != hint and digest_of(_shared_fields(hint)) == body.digest:
+            found.append(dated)
     return found
+
+
+def _shared_fields(hint: Hint) -> dict[str, Any] | None:
+    shared = share_hint(hint)
+    return None if isinstance(shared, Withheld) else shared
 
 
 def split(change: Change) -> list[Change]:

@@ -364,15 +364,16 @@ class Exchange:
             await self._write(hints_ops.take_changes, self._team, names, log, changes, self._time())
 
     async def _correct_hints(self) -> None:
-        """Give hints the times that they are shared with, after a clock that was ahead."""
+        """Give hints that are about to be sent the times that they are sent with."""
+        waiting = await self._read(store.waiting, HINT)
 
         async def correct() -> None:
             hints = {hint.identity: hint for hint in self._app.lifetime.store.hints()}
-            if puts := await self._read(hints_ops.misdated, hints):
+            if puts := await asyncio.to_thread(hints_ops.misdated, waiting, hints):
                 decision = self._app.lifetime.store.decide_change(self._app.now(), Change(tuple(puts)))
                 await self._app.changes.commit_large(decision, Call(), is_outgoing=False)
 
-        if abs(self._time().shift) > limits.TEAM_CLOCK_STEP:
+        if waiting:
             await self._app.changes.serialize(Call(), correct)
 
     async def _push(self) -> None:

@@ -164,5 +164,20 @@ def wait_until_same(members: list[Member], repo: str = REPO) -> dict[str, Any]:
         states = [member.state(repo) for member in members]
         return states[0] if all(state == states[0] for state in states) else None
 
-    state: dict[str, Any] = eventually(settled, "all members have the same", timeout=60)
+    try:
+        state: dict[str, Any] = eventually(settled, "all members have the same", timeout=60)
+    except AssertionError as error:
+        raise AssertionError(f"{error}\n{_differences(members, repo)}") from None
     return state
+
+
+def _differences(members: list[Member], repo: str) -> str:
+    """What each member has that the first has not, and the other way round."""
+    states = [member.state(repo) for member in members]
+    lines = []
+    for member, state in zip(members, states, strict=True):
+        lines.append(f"{member.role}: {dict(member.repo(repo))}")
+        for kind, first in states[0].items():
+            lines += [f"  + {row}" for row in state[kind] if row not in first]
+            lines += [f"  - {row}" for row in first if row not in state[kind]]
+    return "\n".join(lines)

@@ -12,8 +12,12 @@ from typing import Any
 import pytest
 
 from nudge.core.clock import Clock
+from nudge.hints.scope import scope_of
+from nudge.team.entry import Body, Entry
+from nudge.team.sharing import hint_name
 from nudge.team.sync_ops import Exchange
-from tests.unit.team.machines import REPO, Log, Machine, exchange, play
+from nudge.team.versions import clock_at
+from tests.unit.team.machines import REPO, SCOPE, Log, Machine, exchange, play
 
 _ROLES = ("alice", "bob", "carol")
 Change = Callable[[Machine], Awaitable[None]]
@@ -277,5 +281,29 @@ def test_what_one_made_and_a_clock_behind_it_changed(tmp_path: Path) -> None:
         states = [await _state(machine) for machine in (alice, bob)]
         assert states[0] == states[1] and states[0]["lost"] == []
         assert [row[1] for row in states[0]["notes"]] == ["words of alice"]
+
+    play(tmp_path, scenario)
+
+
+def test_what_is_changed_before_its_time_has_come(tmp_path: Path) -> None:
+    """What a clock made that is two minutes ahead, and a right one changed: all have the same times of it."""
+
+    async def scenario(alice: Machine, bob: Machine, log: Log) -> None:
+        when = time.time() + 120.0
+        times = {"created_at": when, "updated_at": when}
+        hint = Body(0, {"value": "make ahead", "meta": {"scope": SCOPE}, **times}).to_text()
+        note = Body(0, {"content": "words", "kind": "decision", "tier": "long", **times}).to_text()
+        key = hint_name(REPO, ("api", "one", scope_of(SCOPE).key)).key
+        log.rows = [
+            Entry(REPO, "ahead", 1, clock_at(when), "hint", key, hint),
+            Entry(REPO, "ahead", 2, clock_at(when), "note", "One", note),
+        ]
+        await exchange(alice, bob)
+        await _edit_note(alice)
+        await _edit_hint(alice)
+        await exchange(alice, bob)
+        states = [await _state(machine) for machine in (alice, bob)]
+        assert states[0] == states[1] and states[0]["lost"] == []
+        assert alice.hints() == {"one": "make alice"} and await alice.notes() == {"One": "words of alice"}
 
     play(tmp_path, scenario)
