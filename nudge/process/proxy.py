@@ -100,7 +100,7 @@ class Proxy:
         self._pipe, self._settings, self._directory, self._environ = pipe, settings, directory, environ
         self._flags = flags or {}
         self._calls = CallQueue(directory, environ, self._connect)
-        self._calls.env_names |= VARIABLES
+        self._calls.env_names |= VARIABLES | set(registry.session_variables())
         self._membership = Flock(os.path.join(directory, paths.MEMBERS))
         self._client = client or StdioClient(_utf8(settings.tools), _utf8(environ.get("AI_AGENT") or "mcp"))
         self._first_connection: Connection | None = None

@@ -74,7 +74,7 @@ def test_the_workflow_runs_the_suite() -> None:
     assert setup["python-version"] == "${{ matrix.python }}" and (ROOT / setup["cache-dependency-path"]).exists()
     (run,) = (step["run"] for step in job["steps"] if "run" in step)
     script = ROOT / run
-    assert script.stat().st_mode & stat.S_IXUSR and script.read_text().splitlines()[-1] == "make test"
+    assert script.stat().st_mode & stat.S_IXUSR and script.read_text().splitlines()[-2:] == ["make test", "make team"]
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.stem)

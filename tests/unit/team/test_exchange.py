@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from nudge.hints.commit_ops import HintChanges
 from nudge.hints.lifetime import open_in_memory
 from nudge.settings.config import Settings
 from nudge.team.entry import Body, Entry
@@ -202,6 +203,7 @@ def test_hints_of_a_team_outlive_the_session(play: Play) -> None:
         await exchange(alice, bob)
         rows = len(log.rows)
         bob.app.lifetime = open_in_memory(Settings({}))
+        bob.app.changes = HintChanges(bob.app.lifetime, bob.app.confirm_role)
         await bob.hint("new", "make new")
         assert bob.hints() == {"new": "make new"}
         await exchange(bob, alice)
