@@ -25,7 +25,7 @@ from nudge.core import limits
 from nudge.core.clock import boot_seconds
 from nudge.core.context import NO_CONTEXT, Context
 from nudge.core.errors import Invalid, Unavailable
-from nudge.core.text import to_unicode
+from nudge.core.text import is_all_visible, to_unicode
 from nudge.core.visibility import VARIABLES, Visibility
 
 _K = TypeVar("_K")
@@ -249,12 +249,13 @@ def session_of(clients: ClientProcesses, call: Call, given: str | None = None) -
 
 
 def agent_session(clients: ClientProcesses, call: Call) -> str | None:
-    """The session under which the hooks of the calling agent report; None when it is not known."""
+    """The session under which the hooks of the calling agent report; None when it is not known, or no name: a shell may
+    have anything in its environment."""
     if call.session is not None:
-        return call.session
+        return call.session if is_all_visible(call.session) else None
     values = call.env_values(frozenset(_SESSION_VARIABLES)) or {}
     session = next(filter(None, map(values.get, _SESSION_VARIABLES)), "")[: limits.MAX_SESSION_ID_CHARS]
-    return clients.current(session, call.client_process) if session else None
+    return clients.current(session, call.client_process) if session and is_all_visible(session) else None
 
 
 @dataclass(slots=True)

@@ -246,7 +246,7 @@ def likeness(one: Failure, other: Failure) -> float:
         best = max(best, 0.8)
     if one.family and one.sign == other.sign:
         best = max(best, 0.65)
-    if one.family and best < _SAME_PHRASE and _share_phrase(one.causes, other.causes):
+    if one.family not in ("", "connection") and best < _SAME_PHRASE and _share_phrase(one.causes, other.causes):
         best = _SAME_PHRASE
     if not tells_apart(one, other):
         return best

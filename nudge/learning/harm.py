@@ -155,9 +155,12 @@ def is_harmless_variable(word: str) -> bool:
     return _HARMLESS_VALUE.fullmatch(value) is not None and find_secret(f"{name}={value}") is None
 
 
+_FILE_BELOW = re.compile(r"(?!/(?:dev|proc|tmp|var/tmp)/)(?:~|\.{1,2}|/[\w.-]+)(?:/[\w.-]{1,40})+")
+
+
 def _names_file(name: str, value: str) -> bool:
     """Whether a variable says where a secret is, not what it is: `PASSPHRASE_FILE=~/.config/x.pass`."""
-    return name.endswith(("_FILE", "_PATH", "_DIR")) and value.startswith(("~/", "/", "./", "../"))
+    return name.endswith(("_FILE", "_PATH", "_DIR")) and _FILE_BELOW.fullmatch(value) is not None
 
 
 def _is_harmful_git(words: Sequence[str]) -> bool:

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 _ALIKE = 0.6  # of failures of the same tool
 _ALIKE_ANYWHERE = 0.7
-_SHORT_NAME = 4  # letters of a program's name that others begin with by chance
 _SAME = 0.85  # where nothing but the lines of the output tells failures apart
 _OF_MACHINE = frozenset(("port", "timeout", "resources"))
 """Families whose cure helps whatever the program is to do."""
@@ -57,21 +56,40 @@ def _is_same_failing(cure: Cure, call: Call, failure: Failure) -> bool:
     return cure.tool == call.tool or (_is_same_error(cure, failure) and is_any)
 
 
+_HOUSES = (
+    frozenset(("ansible", "ansible-playbook", "ansible-vault", "ansible-inventory", "ansible-galaxy")),
+    frozenset(("mysql", "mysqldump", "mysqladmin", "mysqlimport", "mariadb", "mariadb-dump")),
+    frozenset(("psql", "pg_dump", "pg_restore", "pg_isready", "createdb")),
+    frozenset(("mongosh", "mongodump", "mongorestore", "mongoexport", "mongoimport")),
+)
+"""Programs that take the same options for where to connect and how to log in."""
+
+
 def _is_sibling(tool: str, other: str) -> bool:
-    """Whether two programs come from one house: `ansible` and `ansible-playbook`, `mysql` and `mysqldump`."""
-    shorter, longer = sorted((tool, other), key=len)
-    return longer.startswith(shorter if len(shorter) > _SHORT_NAME else f"{shorter}-")
+    return tool != other and any({tool, other} <= house for house in _HOUSES)
 
 
 def _word_match(cure: Cure, call: Call, failure: Failure, alike: float) -> float:
-    """A variable or an option answers what is about the same thing, if it means the same to the failing call. Where all
-    modules come from one place, an option that names the place finds the others too."""
+    """A variable or an option answers what is about the same thing, if it means the same to the failing call."""
     is_about_it = (
         not tells_apart(cure.failure, failure)
-        or failure.family == "module"
+        or (failure.family == "module" and _names_place(cure))
         or (cure.kind == FLAG and _is_typed(failure.detail, call))
     )
     return alike if alike >= _ALIKE and is_about_it and _takes_it(cure, call, failure) else 0.0
+
+
+_PLACE = re.compile(
+    r"(?i)(?:\w*(?:path|dir|root|home|lib|include|project))[=:]\S+|-I\S+|(?:.*[=:])?\.{0,2}/\S*|.*[=:]\."
+)
+
+
+def _names_place(cure: Cure) -> bool:
+    """Whether it says where modules are, so that others are found there too. An option is one of the program, and not
+    of a script that it runs: it stands right behind it."""
+    words = cure.answer.split()
+    is_of_program = cure.kind == VARIABLE or cure.added[0] in words[1:2]
+    return is_of_program and any(_PLACE.fullmatch(word) for word in cure.added)
 
 
 def _is_typed(name: str, call: Call) -> bool:
@@ -129,7 +147,7 @@ def _program_match(cure: Cure, call: Call, failure: Failure, job: str, alike: fl
 def _is_same_tool(cure: Cure, call: Call) -> bool:
     is_same_program = cure.program == posixpath.basename(call.command.launched_program)
     is_module = cure.kind == LAUNCHER and is_same_program and call.command.is_python_module
-    return cure.tool == call.tool or is_module or _is_sibling(cure.tool, call.tool)
+    return cure.tool == call.tool or is_module
 
 
 def _missing_program_match(cure: Cure, call: Call, failure: Failure, job: str) -> float:
@@ -154,8 +172,6 @@ def _weigh_program(cure: Cure, call: Call, job: str, alike: float, *, is_same_to
         return 0.0
     if cure.keeps_arguments and is_same_tool and alike >= _SAME:
         return alike + 0.1 * is_same_job
-    if cure.family == "directory" and is_same_tool and alike >= _SAME:
-        return alike  # nothing of this program's is here, whatever it is to do
     is_same_call = is_same_tool and cure.subcommand == call.subcommand and not cure.job
     return alike if is_same_call or (is_same_job and (is_same_tool or alike >= 0.9)) else 0.0
 

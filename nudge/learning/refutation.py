@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 
 from nudge.learning.comparison import is_misspelling
 from nudge.learning.cure import DIRECTORY, FLAG, LAUNCHER, MISSING, PATH, RUNNER, STEP, VARIABLE
@@ -22,6 +23,11 @@ if TYPE_CHECKING:
     from nudge.learning.outcome import Call, Outcome
 
 _SAME_ERROR = 0.7
+_NO_PLACE = re.compile(
+    r"(?i)\b(?:service|container|pod|machine|vm)\b[^\n]{0,40}\bnot running|no such (?:service|container)"
+)
+"""What a launcher says of the container or machine in which it starts programs; a program's own error says nothing
+against its launcher."""
 
 
 def refuted_facts(index: FactIndex, trail: Trail, outcome: Outcome) -> list[Fact]:
@@ -124,9 +130,9 @@ def _did_not_help(fact: Fact, entry: OpenFailure, outcome: Outcome) -> bool:
     if cure.kind not in (VARIABLE, FLAG):
         words = fact.answer_words
         failure = outcome.failure
-        # What starts the program elsewhere fails there for want of something else; it is learned again once it works.
-        is_elsewhere = cure.kind == LAUNCHER and failure is not None and failure.family == "connection"
-        is_other = is_elsewhere or (
+        # Where the launcher starts a program is gone; once it is back, that is learned again.
+        is_gone = cure.kind == LAUNCHER and failure is not None and _NO_PLACE.search(failure.line) is not None
+        is_other = is_gone or (
             failure is not None and (failure.nature == UNKNOWN or family_of(failure.family).is_breaking)
         )
         return is_other and bool(words) and any(call.words[: len(words)] == words for call in outcome.calls)

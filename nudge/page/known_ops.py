@@ -109,7 +109,7 @@ def _answer(
     text = browse.typed_words(params.query)
     if params.type in (None, NOTE) and params.kind not in (HINT, FACT) and params.applies is None:
         where = _note_filter(connection, params, visible, since)
-        before = None if after is None else (after[0], int(after[2]) if after[1] == _RANK[NOTE] else 2**62)
+        before = None if after is None else (after[0], _note_id(after[2]) if after[1] == _RANK[NOTE] else 2**62)
         notes = browse.page(connection, where, text, params.by, now, before, params.limit + 1)
         counted = browse.count(connection, where, text, params.by, now, limits.FACET_SECONDS if params.facets else 0)
         rows += [_note_row(note, others.names) for note in notes]
@@ -136,7 +136,7 @@ def _archived(
 ) -> dict[str, Any]:
     """The notes in the archive, by when they got there."""
     asked = archive_pages.Asked(_note_filter(connection, params, visible, None), params.query, params.by, since)
-    before = None if after is None else (after[0], int(after[2]))
+    before = None if after is None else (after[0], _note_id(after[2]))
     found = archive_pages.page(connection, asked, before, params.limit + 1)
     counted = archive_pages.count(connection, asked, by_facet=params.facets)
     rows = [{**_note_row(note, names), "type": ARCHIVED, "reason": note["reason"]} for note in found]
@@ -298,6 +298,13 @@ def _parse_cursor(text: str | None) -> tuple[float, int, str] | None:
         return float(at), int(rank), str(int(identity)).zfill(20) if rank == _RANK[NOTE] else str(identity)
     except (ValueError, TypeError, RecursionError):
         raise Invalid("must be `next` of an earlier answer", field="after") from None
+
+
+def _note_id(identity: str) -> int:
+    """The number of a note in a cursor."""
+    if not identity.isdecimal() or int(identity) > limits.MAX_NOTE_ID:
+        raise Invalid("must be `next` of an earlier answer", field="after")
+    return int(identity)
 
 
 def _counts(others: Sequence[Row], names: projects.Names, notes: browse.Facets) -> dict[str, list[list[Any]]]:

@@ -77,8 +77,11 @@ def test_pages_of_what_is_known_are_the_whole_list(machine: Machine) -> None:
         if (after := page["next"]) is None:
             break
     assert paged == whole["items"]
-    refused = machine.cli("known", "--after", "nonsense")
-    assert refused.returncode == 3 and "after" in refused.stderr
+    for type_ in ("note", "archived"):
+        for after in ("nonsense", '[1.0, 2, "api/k2 {}"]', f'[1.0, 0, "{"9" * 30}"]'):
+            refused = machine.cli("known", "--after", after, "--type", type_)
+            is_of_hints = type_ == "note" and "api" in after
+            assert refused.returncode == 0 if is_of_hints else (refused.returncode == 3 and "after" in refused.stderr)
 
 
 def test_counts_are_of_all_pages_and_each_is_what_its_filter_finds(machine: Machine) -> None:

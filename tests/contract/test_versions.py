@@ -23,24 +23,27 @@ def said(machine: Machine) -> list[tuple[Any, Any, Any]]:
 
 
 def test_who_set_it_and_in_which_session(machine: Machine) -> None:
-    """An agent's session is that of its environment, or of the call; a person at a terminal has none. The command says
-    it in words, the last one first."""
+    """An agent's session is that of its environment, or of the call; a person at a terminal has none, nor has one whose
+    name cannot be shown. The command says it in words, the last one first."""
     machine.prepared_server()
     agent = connected(machine, CLAUDE_CODE_SESSION_ID="ses-one")
     agent.call("nudge_set_hint", **NAME, value="pytest", meta={"reason": "CI runs it", "scope": {}, "added_by": "a"})
     call = {"name": "nudge_set_hint", "arguments": {**NAME, "value": "pytest -q", "meta": {"scope": {}}}}
     agent.request("tools/call", {**call, "_meta": {"sessionId": "ses-two"}})
+    connected(machine, CLAUDE_CODE_SESSION_ID="ses\x1b[31m").call(
+        "nudge_set_hint", **NAME, value="nox", meta={"scope": {}}
+    )
     machine.json("set", "--global", "api", "test", "make test")
     found = said(machine)
     assert [(value, session) for value, _, session in found] == [
-        *(("make test", None), ("pytest -q", "ses-two"), ("pytest", "ses-one")),
+        *(("make test", None), ("nox", None), ("pytest -q", "ses-two"), ("pytest", "ses-one")),
     ]
     lines = machine.cli("versions", "api/test").stdout.splitlines()
-    assert [line.split()[0] for line in lines[1::2]] == ["v3", "v2", "v1"]
+    assert [line.split()[0] for line in lines[1::2]] == ["v4", "v3", "v2", "v1"]
     assert "session ses-one" in lines[-1] and "CI runs it" in lines[-1]
     with closing(Http.to(machine)) as opened:
         (variant,) = Rest(opened).call("nudge.hint_versions", NAME)["result"]["variants"]
-    assert [one["value"] for one in variant["earlier"]] == ["pytest -q", "pytest"]
+    assert [one["value"] for one in variant["earlier"]] == ["nox", "pytest -q", "pytest"]
 
 
 def test_they_outlive_their_server(machine: Machine) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from nudge.learning.facts import Facts
+from nudge.learning.harm import is_harmless_variable
 from nudge.learning.outcome import Outcome
 
 NOW = 1_700_000_000.0
@@ -139,9 +140,9 @@ NO_SOCKET = "{tool}: Can't connect to local server through socket '/run/x.sock' 
             "--project=.",
         ),
         (
-            ("dbtool shop", NO_SOCKET.format(tool="dbtool")),
-            "dbtool -h 127.0.0.1 -P 3307 shop",
-            ("dbtooldump shop", NO_SOCKET.format(tool="dbtooldump")),
+            ("mysql shop", NO_SOCKET.format(tool="mysql")),
+            "mysql -h 127.0.0.1 -P 3307 shop",
+            ("mysqldump shop", NO_SOCKET.format(tool="mysqldump")),
             "-h 127.0.0.1 -P 3307",
         ),
         (
@@ -155,12 +156,6 @@ NO_SOCKET = "{tool}: Can't connect to local server through socket '/run/x.sock' 
             "VAULT_TOKEN_FILE=~/.vault/token vault read a",
             ("vault read b", "Error: vault sealed: no unseal token was found for host seven"),
             "VAULT_TOKEN_FILE=~/.vault/token",
-        ),
-        (
-            ("mvn test", "[ERROR] requires a project to execute but there is no POM in this directory (/x)."),
-            "./gradlew test",
-            ("mvn compile", "[ERROR] requires a project to execute but there is no POM in this directory (/x)."),
-            "./gradlew test",
         ),
         (
             ("php cli.php a", 'Your packages require a PHP version ">= 8.3.0". You are running 8.1.2.'),
@@ -178,8 +173,7 @@ NO_SOCKET = "{tool}: Can't connect to local server through socket '/run/x.sock' 
 )
 def test_the_same_lack_is_answered_for_another_command(failed: Step, worked: str, then: Step, answer: str) -> None:
     """Another program without the same module, another module from the same place, a program of the same house, the
-    same server in other words, a variable that says where a secret is, a program that has no project here, a version,
-    a service that another tool starts."""
+    same server in other words, a variable that says where a secret is, a version, a service of another tool."""
     assert answer in told((failed, (worked, "")), then=then)
 
 
@@ -393,8 +387,9 @@ def test_a_hook_that_wants_a_formatter_is_told() -> None:
     assert told(session, session, then=failed) == '"mix format"'
 
 
-def test_a_launcher_that_fails_for_another_lack_is_withdrawn() -> None:
-    """Its service is gone; had it started again, the launcher would have been learned anew."""
+def test_a_launcher_whose_place_is_gone_is_withdrawn() -> None:
+    """Its service is gone; had it started again, the launcher would have been learned anew. What the program itself
+    says that it cannot reach is no word against its launcher."""
     failed = ("psql -c a", "bash: psql: command not found")
     launched = "docker compose exec -T db psql -c a"
     session = (failed, (launched, ""))
@@ -403,3 +398,45 @@ def test_a_launcher_that_fails_for_another_lack_is_withdrawn() -> None:
     assert told(session, gone, then=failed) == ""
     back = (failed, (launched, 'service "db" is not running'), ("docker compose up -d db", ""), (launched, ""))
     assert "docker compose exec" in told(session, back, then=failed)
+    down = (failed, (launched, 'connection to server at "db", port 5432 failed: Connection refused'))
+    assert "docker compose exec" in told(session, down, then=failed)
+
+
+NO_BOTO = "ModuleNotFoundError: No module named 'boto3'"
+NO_NUMPY = "ModuleNotFoundError: No module named 'numpy'"
+HOST = "Error: missing host for the connection of seven, give one"
+
+
+@pytest.mark.parametrize(
+    ("failed", "worked", "then"),
+    [
+        (("python gen.py", NO_BOTO), "SKIP_AWS=1 python gen.py", ("python gen.py", NO_NUMPY)),
+        (("python gen.py", NO_BOTO), "python gen.py --no-aws", ("python train.py", NO_NUMPY)),
+        (("./deploy app", HOST), "./deploy app --host 10.0.0.9", ("./deploy-prod app", HOST)),
+        (("migrate up", HOST), "migrate up --host 10.0.0.9", ("migrate-down all", HOST)),
+        (
+            ("npm run build", "npm error enoent Could not read package.json: no such file or directory, open '/x'"),
+            "make web-build",
+            ("npm publish", "npm error enoent Could not read package.json: no such file or directory, open '/x'"),
+        ),
+    ],
+)
+def test_what_helped_another_is_not_told(failed: Step, worked: str, then: Step) -> None:
+    """What went around one module is no way around another, a program whose name begins alike is another program, and a
+    target does its own job."""
+    assert told(*[(failed, (worked, ""))] * 3, then=then) == ""
+
+
+@pytest.mark.parametrize(
+    ("word", "is_harmless"),
+    [
+        ("VAULT_PASSWORD_FILE=~/.vault/pass", True),
+        ("DB_PASSWORD_FILE=/hunter2hunter2", False),
+        ("TOKEN_FILE=/dev/tcp/1.2.3.4/80", False),
+        ("TOKEN_PATH=/tmp/x", False),
+        ("API_TOKEN=~/.vault/pass", False),
+    ],
+)
+def test_a_variable_may_say_where_a_secret_is(word: str, is_harmless: bool) -> None:
+    """Not what it is, and not in a place that anybody can write to."""
+    assert is_harmless_variable(word) is is_harmless
