@@ -1,7 +1,7 @@
 """The facts of all projects in memory: what does not work, and what does.
 
 `Facts.observe` takes the outcome of a command, returns what answers its failure, and learns from it. Everything is
-plain values, so that it can run on a worker thread; `table` stores the changes.
+plain values, so that it can run on a worker thread; `store` keeps the changes.
 """
 
 from __future__ import annotations

@@ -13,8 +13,10 @@ from pydantic import ConfigDict
 from nudge.core import limits, paths
 from nudge.core.app import App
 from nudge.core.call import Call, NoParams, Params, Result
+from nudge.core.context import project_of
 from nudge.core.errors import NudgeError, Unavailable
 from nudge.core.operation import operation
+from nudge.core.visibility import Visibility, visible_to
 from nudge.settings.config import Settings
 from nudge.settings.table import SETTINGS
 
@@ -59,7 +61,7 @@ async def status(app: App, _params: NoParams, call: Call) -> Any:
     semantic = await app.meaning.report()
     report = {**app.describe(), **({"semantic": semantic} if semantic["model"] is not None else {})}
     if call.interface != "cli":
-        return _without_private_names(report)
+        return _without_private_names(report, visible_to(app, call))
     counts = await _history_counts(app)
     return {**report, "history": {**report["history"], **counts}} if report.get("history") else report
 
@@ -75,12 +77,19 @@ async def _history_counts(app: App) -> dict[str, int]:
     return {"sessions": sessions, "notes": notes}
 
 
-def _without_private_names(report: dict[str, Any]) -> dict[str, Any]:
+def _without_private_names(report: dict[str, Any], visible: Visibility) -> dict[str, Any]:
     settings, members = dict(report.get("settings") or {}), report.get("members") or ()
     if _PRIVATE in settings:
         settings[_PRIVATE] = f"{settings[_PRIVATE].count(',') + 1} (named at a terminal: nudge status)"
-    kept = [{**member, "differs": _other_differences(member)} if "differs" in member else member for member in members]
-    return {**report, "settings": settings, "members": kept}
+    return {**report, "settings": settings, "members": [_without_private(member, visible) for member in members]}
+
+
+def _without_private(member: dict[str, Any], visible: Visibility) -> dict[str, Any]:
+    """A member, without where it is if that is private to others."""
+    kept = {**member, "differs": _other_differences(member)} if "differs" in member else member
+    if visible.shows(project_of(kept.get("repo"), None)):
+        return kept
+    return {name: value for name, value in kept.items() if name not in ("repo", "branch")}
 
 
 def _other_differences(member: dict[str, Any]) -> list[str]:

@@ -12,8 +12,9 @@ import select
 import socket
 import struct
 import sys
+import time
 from collections.abc import Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from nudge.core import limits
@@ -39,8 +40,20 @@ class Member:
     client: str
     pid: int
     version: str
+    since: int
+    """The time of its first hello, in Unix seconds."""
     differs: tuple[str, ...] = ()
     """Settings of that process that this server does not use."""
+    repo: str = ""
+    branch: str = ""
+    """Where its last call came from."""
+
+    def called_from(self, context: object) -> Member:
+        """The member with the place that a call names; itself where that is the one it had."""
+        if not isinstance(context, dict):
+            return self
+        repo, branch = (_printable(context.get(name)) for name in ("repo", "branch"))
+        return self if (repo, branch) == (self.repo, self.branch) else replace(self, repo=repo, branch=branch)
 
 
 class ServerConnection(asyncio.Protocol):
@@ -259,6 +272,7 @@ class ServerConnection(asyncio.Protocol):
                 _printable(hello.get("client")) or "mcp",
                 pid,
                 _printable(hello.get("version")),
+                int(time.time()) if self.member is None else self.member.since,
                 _parse_differences(hello.get("differs")),
             )
         self._transport.write(protocol.encode(self._server.hello()))
@@ -274,6 +288,8 @@ class ServerConnection(asyncio.Protocol):
         if server.refusing:
             self._send(call_id, {"retry": "the server is leaving"})
             return
+        if self.member is not None and isinstance(caller := call.get("caller"), dict):
+            self.member = self.member.called_from(caller.get("context"))
         server.on_call()
         server.in_flight += 1
         work = server.handler.answer(call, env_asked=call_id in self._env_asked)

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from nudge import __version__
 from nudge.core import limits
 from nudge.process import wire as protocol
-from nudge.process.wire_connection import Answer, ServerConnection
+from nudge.process.wire_connection import Answer, Member, ServerConnection
 
 _log = logging.getLogger(__name__)
 
@@ -119,11 +119,7 @@ class WireServer:
 
     def list_members(self) -> list[dict[str, Any]]:
         members = (connection.member for connection in self.connections if connection.member)
-        return [
-            {"client": member.client, "pid": member.pid, "version": member.version}
-            | ({"differs": list(member.differs)} if member.differs else {})
-            for member in members
-        ]
+        return [_describe(member) for member in members]
 
     def hello(self) -> dict[str, Any]:
         return {
@@ -135,6 +131,12 @@ class WireServer:
             "max_line": limits.MAX_LINE_BYTES,
             "max_in_flight": limits.MAX_CALLS_IN_FLIGHT,
         }
+
+
+def _describe(member: Member) -> dict[str, Any]:
+    optional = {"repo": member.repo, "branch": member.branch, "differs": list(member.differs)}
+    known = {name: value for name, value in optional.items() if value}
+    return {"client": member.client, "pid": member.pid, "version": member.version, "since": member.since, **known}
 
 
 class AcceptLoop:

@@ -8,6 +8,7 @@ from typing import Any
 
 from nudge.storage import spool
 from tests.contract.repos import clone
+from tests.contract.ways import connected
 from tests.harness import Machine, eventually
 from tests.security.served import Raw, post, rpc
 
@@ -111,3 +112,15 @@ def test_private_projects_are_not_found_by_id_either(machine: Machine) -> None:
             inside = connection.ask(post("/", rpc(method, {**params, "context": {"cwd": payroll}}), token=token)).body
             assert b"timestamp" not in elsewhere and b"started_at" not in elsewhere, method
             assert b"pay everyone" in by_name and b"pay everyone" in inside, method
+
+
+def test_a_connected_process_does_not_say_that_it_is_in_a_private_project(machine: Machine) -> None:
+    """To an agent elsewhere; to a person at the terminal it does."""
+    payroll, api = clone(machine.base / "payroll"), clone(machine.base / "api")
+    machine.prepared_server("--private-projects", "payroll")
+    inside, elsewhere = connected(machine, cwd=payroll), connected(machine, cwd=api)
+    inside.call("nudge_list_components")
+    seen = {member["pid"]: member.get("repo", "") for member in elsewhere.call("nudge_status")["members"]}
+    assert seen[inside.pid] == "" and seen[elsewhere.pid].endswith("api")
+    shown = {member["pid"]: member.get("repo", "") for member in machine.json("status")["members"]}
+    assert "payroll" in shown[inside.pid]

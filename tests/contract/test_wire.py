@@ -153,13 +153,19 @@ def test_a_hundred_calls_in_one_write(wire: Wire) -> None:
 
 
 def test_a_member_is_listed_until_its_connection_ends(served: Machine, wire: Wire) -> None:
-    """Whatever ended it; and by the name of the last hello."""
+    """Whatever ended it; by the name of the last hello, and with where its last call came from."""
     wire.send({"hello": 1, "pid": 4242, "client": "first", "version": "9.9", "member": True})
     wire.receive()
-    assert served.json("status")["members"] == [{"client": "first", "pid": 4242, "version": "9.9"}]
+    (first,) = served.json("status")["members"]
+    assert first == {"client": "first", "pid": 4242, "version": "9.9", "since": first["since"]}
     wire.send({"hello": 1, "pid": 4242, "client": "se\ncond", "version": "9.9", "member": True})
     wire.receive()
-    assert served.json("status")["members"] == [{"client": "se?cond", "pid": 4242, "version": "9.9"}]
+    assert served.json("status")["members"] == [{**first, "client": "se?cond"}]
+    caller = {"context": {"repo": "git:github.com/acme/shop", "branch": "fix\x1b"}}
+    wire.send({"id": 1, "op": "nudge.list_components", "params": {}, "caller": caller})
+    wire.receive()
+    (placed,) = served.json("status")["members"]
+    assert (placed["repo"], placed["branch"], placed["since"]) == ("git:github.com/acme/shop", "fix?", first["since"])
     wire.close()
     eventually(lambda: served.json("status")["members"] == [], "the member is gone")
 

@@ -80,15 +80,20 @@ function fact(one) {
   </li>`;
 }
 
-/** The processes that are connected, the same ones together. */
+/** The processes that are connected: where each one's last call came from, and since when. */
 function members(status) {
-  const all = [...(status?.client ? [status.client] : []), ...(status?.members || []).map((one) => one.client)];
+  const all = [...(status?.client ? [{client: status.client}] : []), ...(status?.members || [])];
   if (!all.length) return nothing;
-  const names = [...new Set(all)].map((name) => {
-    const number = all.filter((one) => one === name).length;
-    return number > 1 ? `${number} × ${clean(name)}` : clean(name);
-  });
-  return html`<p class="quiet">Connected: <bdi>${names.join(', ')}</bdi></p>`;
+  return html`<ul class="quiet connected">
+    ${all.map((one) => {
+      const place = [clean((one.repo || '').split('/').pop()), clean(one.branch || '')].filter(Boolean).join(', ');
+      return html`<li>
+        <bdi>${clean(one.client)}</bdi>${place ? html` in <bdi>${place}</bdi>` : nothing}${
+          one.since ? ` · connected ${ago(one.since)}` : ' · this server is in it'
+        }
+      </li>`;
+    })}
+  </ul>`;
 }
 
 function atWork() {
