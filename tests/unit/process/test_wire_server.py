@@ -267,7 +267,8 @@ def test_members_are_connections(run: Run) -> None:
         guest = await wire.connect(b'{"hello":1}\n')
         assert not wire.server.has_members
         member = await wire.connect()
-        assert wire.server.list_members() == [{"client": "test", "pid": 7, "version": "1"}]
+        (listed,) = wire.server.list_members()
+        assert listed == {"client": "test", "pid": 7, "version": "1", "since": listed["since"]}
         member.writer.close()
         await wire.until(lambda: not wire.server.has_members)
         assert await guest.ask({"id": 1, "op": "echo"}) == {"id": 1, "result": None}
