@@ -55,7 +55,7 @@ def full_disk_at_the_start() -> Figures:
     machine = Machine()
     os.mkdir(machine.runtime, 0o700)
     # An empty database with its log takes half of it.
-    mount = ["mount", "-t", "tmpfs", "-o", "size=1m,mode=0700", "nudge-test", machine.runtime]
+    mount = ["mount", "-t", "tmpfs", "-o", "size=2m,mode=0700", "nudge-test", machine.runtime]
     assert subprocess.run(mount, check=False).returncode == 0, "needs root, to mount a small disk"
     try:
         ballast = Path(machine.runtime) / "ballast"
@@ -89,7 +89,7 @@ def forget_on_a_full_disk(hints: int = 60) -> Figures:
     room again the hints are back, and `stop --forget` forgets them."""
     machine = Machine()
     os.mkdir(machine.runtime, 0o700)
-    mount = ["mount", "-t", "tmpfs", "-o", "size=1m,mode=0700", "nudge-test", machine.runtime]
+    mount = ["mount", "-t", "tmpfs", "-o", "size=2m,mode=0700", "nudge-test", machine.runtime]
     assert subprocess.run(mount, check=False).returncode == 0, "needs root, to mount a small disk"
     try:
         client = machine.serve()
